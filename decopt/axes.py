@@ -1,0 +1,108 @@
+"""How the axis of the workers is laid out where the code is being traced.
+
+An operator names one axis, ``'workers'``. What is bound when it is traced may
+be that axis itself (a `jax.vmap`, a `jax.pmap`, a `jax.shard_map` with one
+worker on each device) or, on a packed mesh, a pair: the devices, and the
+workers that share a device. The pair has names of its own, so a plain
+``jax.lax.pmean(x, 'workers')`` inside a packed program is an error and not an
+average over a part of the workers.
+"""
+
+import contextlib
+import contextvars
+import dataclasses
+
+from jax import lax
+
+from decopt import base
+
+_simulating = contextvars.ContextVar('decopt_simulating', default=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+  """The axis of the workers as it is bound here.
+
+  Worker ``w`` is the ``w % local``-th one on device ``w // local``.
+
+  Attributes:
+    name: what operators call it.
+    devices: size of the device axis, or of the only axis.
+    local: workers on each device; None when one axis holds all workers.
+  """
+
+  name: base.AxisName
+  devices: int
+  local: int | None = None
+
+  @property
+  def workers(self) -> int:
+    return self.devices * (self.local or 1)
+
+  @property
+  def device_name(self) -> base.AxisName:
+    return device_axis(self.name) if self.local else self.name
+
+  @property
+  def local_name(self) -> base.AxisName:
+    return local_axis(self.name)
+
+
+def device_axis(axis_name: base.AxisName) -> str:
+  """Name of the device half of a packed axis."""
+  return f'{axis_name} by device'
+
+
+def local_axis(axis_name: base.AxisName) -> str:
+  """Name of the half of a packed axis whose members share a device."""
+  return f'{axis_name} on a device'
+
+
+def bound_axis(axis_name: base.AxisName) -> Axis:
+  """Returns the `Axis` called ``axis_name`` that is bound here.
+
+  Args:
+    axis_name: name that `decopt.spmd`, `jax.vmap`, `jax.pmap` or
+      `jax.shard_map` gave to the axis of the workers.
+
+  Raises:
+    NameError: when no such axis is bound.
+  """
+  size = _size(axis_name)
+  if size is not None:
+    return Axis(axis_name, size)
+  devices, local = _size(device_axis(axis_name)), _size(local_axis(axis_name))
+  if devices is not None and local is not None:
+    return Axis(axis_name, devices, local)
+  raise NameError(
+    f'no axis named {axis_name!r} is bound here. A transformation that '
+    'communicates runs inside a function of one worker: wrap that function '
+    f'in decopt.spmd(..., axis_name={axis_name!r}), or in jax.vmap with '
+    f'axis_name={axis_name!r}.'
+  )
+
+
+def _size(axis_name) -> int | None:
+  try:
+    return lax.axis_size(axis_name)
+  except NameError:
+    return None
+
+
+@contextlib.contextmanager
+def simulation():
+  """Marks what is traced inside as a simulation: all workers on one device.
+
+  It decides how a mixing is written, never what it computes: on one device
+  nothing is gained by gathering leaves into buckets.
+  """
+  token = _simulating.set(True)
+  try:
+    yield
+  finally:
+    _simulating.reset(token)
+
+
+def is_simulation() -> bool:
+  """Says whether all workers of the traced program share one device."""
+  return _simulating.get()

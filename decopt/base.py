@@ -1,0 +1,75 @@
+"""The one noun of decopt: an operator, and the contract that it keeps.
+
+An *operator* is an ordinary optax gradient transformation that maps any tree
+shaped like the parameters to another one, seen from one worker's chair, and
+that may talk to the other workers through a named axis. Placed in a chain it
+acts on gradients or updates; the lifts of `decopt.lifts` carry it to the
+parameters.
+"""
+
+import dataclasses
+from collections.abc import Hashable
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+import optax
+
+AxisName: TypeAlias = Hashable
+
+#: Default name of the mapped axis whose members are the workers.
+WORKERS = 'workers'
+
+#: A map :math:`T` on trees shaped like the parameters.
+#:
+#:   ``init(tree) -> state``
+#:   ``update(tree, state, params=None, **extra) -> (tree, state)``
+#:
+#: The contract, tested for every operator of the library:
+#:
+#: 1. structure, shapes and dtypes of the tree are kept;
+#: 2. the state keeps its structure, shapes and dtypes, so that it is safe in
+#:    `jax.lax.scan` and `jax.lax.cond`;
+#: 3. it is written from one worker's point of view, inside an axis called
+#:    ``axis_name``;
+#: 4. which collectives run depends on counters, never on data: a collective
+#:    that only some workers enter passes in simulation and hangs on devices;
+#: 5. exact averaging leaves consensus fixed: :math:`T(x) = x` when all workers
+#:    hold the same :math:`x`;
+#: 6. the docstring says whether the mean over workers is preserved.
+Operator: TypeAlias = optax.GradientTransformationExtraArgs
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Clock:
+  """A counter that is the same on all workers, and is known to be.
+
+  A plain counter in an optimizer state gets a worker axis like everything
+  else, and `jax.vmap` then turns a conditional on it into a select: both
+  branches run, and "every H steps" communicates every step. `decopt.spmd`
+  gives a `Clock` no worker axis, so a conditional on it stays one, with the
+  collective inside, in every layout.
+
+  Under a `jax.vmap` or `jax.pmap` of one's own a clock is an ordinary pytree
+  with one leaf, stacked like the others; the numbers are the same.
+
+  Attributes:
+    count: int32 scalar.
+  """
+
+  count: jax.Array
+
+  @classmethod
+  def start(cls, count=0) -> 'Clock':
+    """Returns a clock that shows ``count``."""
+    return cls(jnp.asarray(count, jnp.int32))
+
+  def tick(self) -> 'Clock':
+    """Returns the clock one step later."""
+    return Clock(optax.safe_increment(self.count))
+
+
+def is_clock(node) -> bool:
+  """Says whether a tree node is a `Clock`; for ``is_leaf``."""
+  return isinstance(node, Clock)

@@ -1,0 +1,1 @@
+"""Binaries of decopt and what only they need: workloads, runs, benchmarks."""

@@ -1,0 +1,46 @@
+"""Mistakes that one line explains.
+
+Everything a user can put right - a mistyped field, a directory in use, a full
+disk, a loss that became NaN - is a `UserError`: the binaries print its message
+as one line and exit. Everything else is a bug and keeps its traceback.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+  """Something the user can put right; printed as one line, no traceback.
+
+  Attributes:
+    code: exit code of the process: 2 for a mistake in flags or config, 1 for a
+      run that had to stop.
+  """
+
+  def __init__(self, message: str, code: int = 2):
+    super().__init__(' '.join(message.split()))
+    self.code = code
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+  """Returns ``; did you mean 'dsgd'?`` for the closest name, or nothing.
+
+  Example:
+    >>> did_you_mean('dsdg', ['dsgd', 'diffusion'])
+    "; did you mean 'dsgd'?"
+    >>> did_you_mean('xyz', ['dsgd', 'diffusion'])
+    ''
+  """
+  close = difflib.get_close_matches(str(name), list(known), n=1)
+  return f"; did you mean '{close[0]}'?" if close else ''
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
+  """Returns the error for a name that a table of choices does not have."""
+  known = sorted(known)
+  hint = did_you_mean(name, known)
+  if len(known) <= 12:
+    choices = f'known: {", ".join(known)}'
+  else:
+    choices = f'--list shows all {len(known)}'
+  return UserError(f"there is no {kind} '{name}'{hint or ';'} {choices}")

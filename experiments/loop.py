@@ -1,0 +1,225 @@
+"""The training loop: from a resolved config to a finished run directory.
+
+Top to bottom: `train` decides whether there is something to do, `_run` trains,
+`_reach` is what happens at a step where something is due, `_finish` draws and
+sums up.
+"""
+
+import contextlib
+import errno
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+import decopt
+from experiments import checkpoints
+from experiments import display
+from experiments import errors
+from experiments import evaluation
+from experiments import layouts
+from experiments import run_directory
+from experiments import setup
+from experiments import step as step_lib
+from experiments.progress import Progress
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def train(
+  fields: Mapping[str, Any], workdir: str, *, resume: bool = True
+) -> dict[str, Any]:
+  """Runs a config to its last step, or continues it, and returns the summary.
+
+  Args:
+    fields: the resolved config, see `experiments.config.resolve`.
+    workdir: the run directory. If it holds a run of this config, that one
+      continues; if it is complete, its summary is shown again.
+    resume: whether a directory that holds a run is acceptable at all.
+
+  Returns:
+    What ``summary.json`` holds.
+
+  Raises:
+    UserError: if the config cannot be built, the directory is not free for it,
+      the disk is full, or the loss becomes NaN.
+  """
+  directory = run_directory.RunDirectory(workdir, fields)
+  directory.check(resume)
+  summary = directory.finished()
+  if summary is not None:
+    display.say(f'{directory.path} is complete')
+    display.show_summary(summary, directory.curves)
+    return summary
+  experiment = setup.build(fields)
+  with explained(directory), directory.locked():
+    for line in experiment.describe():
+      display.say(line)
+    display.say(f'run directory {directory.path}')
+    return _run(experiment, directory)
+
+
+def _run(experiment, directory) -> dict[str, Any]:
+  """Trains from the newest checkpoint, or from the start, to the last step."""
+  fields, mesh = experiment.fields, experiment.layout.mesh
+  steps, chunk = fields['steps'], experiment.chunk
+  measures = evaluation.Measures(experiment)
+  program = experiment.program
+  state, progress = _start(experiment, directory)
+  data = layouts.share(experiment.workload.train, mesh)
+  throttle = decopt.Throttle()
+  with contextlib.ExitStack() as stack:
+    screen = stack.enter_context(display.Display(steps, progress.step))
+    recorder = Recorder(directory, screen, progress.step)
+    stack.callback(recorder.close)
+    for first in range(progress.step, steps, chunk):
+      indices = layouts.share(experiment.order.indices(first, chunk), mesh)
+      state, losses = program.run(state, data, indices, first)
+      progress.dispatched(throttle.admit(losses), chunk)
+      screen.advance(progress.step)
+      _reach(experiment, directory, recorder, measures, state, progress)
+  return _finish(experiment, directory)
+
+
+def _start(experiment, directory):
+  """Returns state and progress of the newest usable checkpoint."""
+  fields = experiment.fields
+  fresh = step_lib.init_state(
+    experiment.workload,
+    experiment.optimizer,
+    workers=experiment.workers,
+    mesh=experiment.layout.mesh,
+    seed=fields['seed'],
+  )
+  stacked, saved, notes = checkpoints.restore(directory.checkpoints, fresh)
+  progress = Progress(experiment.workers, saved)
+  for note in notes:
+    display.say(note)
+  if saved is not None:
+    display.say(f'continuing after step {progress.step}')
+  directory.rewind(progress.step)
+  if progress.step < fields['steps']:
+    display.say(f'compiling a program of {experiment.chunk} step(s) ...')
+  return experiment.program.enter(stacked), progress
+
+
+def _reach(experiment, directory, recorder, measures, state, progress) -> None:
+  """Logs, evaluates and saves what is due at this step."""
+  fields, step = experiment.fields, progress.step
+  log, evaluate, save = (
+    step == fields['steps'] or (every and step % every == 0)
+    for every in (
+      fields['log_every'],
+      fields['eval_every'],
+      fields['checkpoint_every'],
+    )
+  )
+  if not (log or evaluate or save):
+    return
+  progress.settle(state)
+  distance, broken = measures.health(state)
+  problem = progress.not_finite()
+  if broken and not problem:
+    problem = f'step {step}: parameters of worker {broken[0]} are not finite'
+  if problem:
+    raise errors.UserError(
+      f'{problem}. {last_checkpoint(directory)}. {_advice(fields)}', code=1
+    )
+  if log or evaluate:
+    row = progress.report()
+    row['consensus_distance'] = distance
+    row['bytes_sent_per_worker'] = experiment.bytes_sent[step - 1]
+    if evaluate:
+      row |= measures.held_out(state)
+    recorder.record(row)
+  if save:
+    recorder.flush()
+    stacked = jax.jit(experiment.program.leave)(state)
+    checkpoints.save(directory.checkpoints, stacked, progress.saved())
+  progress.resume()
+
+
+def _finish(experiment, directory) -> dict[str, Any]:
+  """Draws the curves and writes and shows the summary."""
+  # Imported late, as it is not needed before.
+  from experiments import plots
+
+  rows = directory.read_metrics()
+  title = experiment.describe()[0]
+  run_directory.write_atomically(directory.curves, plots.curves(rows, title))
+  summary = {**experiment.facts(), **rows[-1]}
+  summary['steps'] = summary.pop('step')
+  summary['steps_per_second'] = summary['steps'] / summary['seconds']
+  directory.write_summary(summary)
+  display.show_summary(summary, directory.curves)
+  return summary
+
+
+class Recorder:
+  """Sends rows of metrics to the file, to TensorBoard and to the screen."""
+
+  def __init__(self, directory, screen, step: int):
+    self._directory = directory
+    self._screen = screen
+    self._step = step
+    self._events = None
+
+  def record(self, row: Mapping[str, Any]) -> None:
+    # In the documented order, and nothing that is not documented.
+    row = {name: row[name] for name in run_directory.METRICS if name in row}
+    self._directory.append_metrics(row)
+    if self._events is None:
+      # Imported late: its libraries are not needed before the first step.
+      from experiments import tensorboard
+
+      self._events = tensorboard.Writer(self._directory.tensorboard, self._step)
+    self._events.scalars(row)
+    self._screen.report(row)
+
+  def flush(self) -> None:
+    if self._events is not None:
+      self._events.flush()
+
+  def close(self) -> None:
+    if self._events is not None:
+      self._events.close()
+
+
+@contextlib.contextmanager
+def explained(directory):
+  """Turns a full disk, and other refusals to write, into one line."""
+  try:
+    yield
+  except OSError as error:
+    place = str(error.filename or '')
+    if not place.startswith(str(directory.path)):
+      raise
+    full = ' (the disk is full)' if error.errno in _FULL else ''
+    raise errors.UserError(
+      f'cannot write {place}: {os.strerror(error.errno)}{full}. '
+      f'{last_checkpoint(directory)}. Nothing already written is lost: make '
+      'room, and the same command continues',
+      code=1,
+    ) from error
+
+
+def last_checkpoint(directory) -> str:
+  """Says where the newest checkpoint of a run is."""
+  steps = checkpoints.steps(directory.checkpoints)
+  if not steps:
+    return 'There is no checkpoint yet'
+  return (
+    f'Last good checkpoint: step {steps[-1]} '
+    f'({directory.checkpoints / str(steps[-1])})'
+  )
+
+
+def _advice(fields: Mapping[str, Any]) -> str:
+  rate = fields['optimizer']['learning_rate']
+  return (
+    f'Lower optimizer.learning_rate ({rate:g}), for example '
+    f'--config.optimizer.learning_rate={rate / 10:g}, or clip the gradients: '
+    '--config.optimizer.clip_norm=1; either is a new run and needs another '
+    '--workdir'
+  )

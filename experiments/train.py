@@ -1,0 +1,92 @@
+"""Trains one model on many workers.
+
+  python -m experiments.train --config=configs/digits.py --workdir=runs/digits
+
+Any field of the config can be overridden, ``--config.workers=16``; ``--list``
+shows what can be named. The same command again continues a run that was
+interrupted, and shows the result of one that is complete.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from absl import app
+from absl import flags
+from absl import logging
+from ml_collections import config_flags
+
+from experiments import errors
+
+_CONFIG = config_flags.DEFINE_config_file(
+  'config',
+  None,
+  'File with get_config(); --config.field=value overrides a field.',
+  lock_config=False,  # experiments.config locks what is not open
+  accept_new_attributes=True,
+)
+_WORKDIR = flags.DEFINE_string(
+  'workdir', None, 'Directory of the run; created if it does not exist.'
+)
+_RESUME = flags.DEFINE_bool(
+  'resume',
+  True,
+  'Continue the run in --workdir if it is of this same config, and refuse if '
+  'it is of another one. With --noresume, any run in --workdir is refused; '
+  'nothing is ever deleted.',
+)
+_LIST = flags.DEFINE_bool(
+  'list', False, 'Show what a config can name, a line each, and exit.'
+)
+
+
+def main(argv: Sequence[str]) -> None:
+  logging.set_verbosity(logging.WARNING)  # not which accelerators are absent
+  if argv[1:]:
+    raise errors.UserError(
+      f"unexpected argument '{argv[1]}'; overrides are --config.field=value"
+    )
+  if _LIST.value:
+    from experiments import listing
+
+    print(listing.listing())
+    return
+  for flag, example in (('config', 'configs/digits.py'), ('workdir', 'DIR')):
+    if flags.FLAGS[flag].value is None:
+      raise errors.UserError(
+        f'--{flag} is missing, for example --{flag}={example}'
+      )
+  from experiments import config
+  from experiments import layouts
+  from experiments import loop
+
+  overridden = flags.FLAGS['config'].override_values
+  fields = config.resolve(_CONFIG.value, overridden)
+  layouts.prepare(fields)
+  loop.train(fields, _WORKDIR.value, resume=_RESUME.value)
+
+
+def parse(argv: Sequence[str]) -> list[str]:
+  """Parses flags; what is wrong with them becomes a `UserError`."""
+  from experiments import config
+
+  config.check_overrides(argv[1:])
+  try:
+    return flags.FLAGS(argv)
+  except flags.Error as error:
+    raise errors.UserError(f'{error}; --help shows the flags') from error
+
+
+def run() -> None:
+  """Runs the binary: a `UserError` is one line, anything else a traceback."""
+  try:
+    app.run(main, flags_parser=parse)
+  except errors.UserError as error:
+    print(f'error: {error}', file=sys.stderr)
+    sys.exit(error.code)
+  except KeyboardInterrupt:
+    print('interrupted; the same command continues', file=sys.stderr)
+    sys.exit(130)
+
+
+if __name__ == '__main__':
+  run()
