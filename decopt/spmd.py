@@ -139,6 +139,34 @@ def _vmap(fn, axis_name, size):
 
 def _on_mesh(fn, *, mesh, axis_name, workers):
   """One worker on each device, or `jax.vmap` over those of a device."""
+  spread = _execution_mesh(mesh, workers, axis_name)
+  (name,) = spread.axis_names
+  if name == axis_name:
+    # A unit axis is stripped, so that on a mesh of one worker a device the
+    # program of a device is the same as a hand-written one.
+    block_fn = _strip_unit_axis(fn)
+  else:
+    local = workers // mesh.size
+    block_fn = _vmap(fn, axes.local_axis(axis_name), local)
+  spec = PartitionSpec(name)
+  # check_vma=False: with the check on, the gradient with respect to a
+  # replicated argument is silently summed over devices, and a conditional
+  # whose branches differ in what they averaged does not type-check.
+  return jax.shard_map(
+    block_fn,
+    mesh=spread,
+    in_specs=(PartitionSpec(), spec),
+    out_specs=(PartitionSpec(), spec),
+    check_vma=False,
+  )
+
+
+def _execution_mesh(mesh, workers, axis_name) -> Mesh:
+  """The devices of ``mesh``, their axis named as programs of workers see it.
+
+  Arguments placed on this mesh have the placement of results, so that the
+  second call of a function finds it compiled.
+  """
   local, rest = divmod(workers, mesh.size)
   if rest or not local:
     raise ValueError(
@@ -146,40 +174,8 @@ def _on_mesh(fn, *, mesh, axis_name, workers):
       'of the mesh. Use a multiple, or make_mesh with a divisor of '
       f'{workers}.'
     )
-  if local == 1:
-    name = axis_name
-    # A unit axis is stripped, so that inside a mesh of one worker a device is
-    # the same program as a hand-written one.
-    block_fn = _strip_unit_axis(fn)
-  else:
-    name = axes.device_axis(axis_name)
-    block_fn = _vmap(fn, axes.local_axis(axis_name), local)
-  spec = PartitionSpec(name)
-  # check_vma=False: with the check on, the gradient with respect to a
-  # replicated argument is silently summed over devices, and a conditional
-  # whose branches differ in what they averaged does not type-check.
-  mapped = jax.shard_map(
-    block_fn,
-    mesh=Mesh(mesh.devices.reshape(-1), (name,)),
-    in_specs=(PartitionSpec(), spec),
-    out_specs=(PartitionSpec(), spec),
-    check_vma=False,
-  )
-  placements = _placements(mesh)
-
-  def run(shared, stacked):
-    # Results lie where `place` puts arguments, so that a second call with the
-    # results of the first finds its program compiled.
-    results = mapped(shared, stacked)
-    return tuple(map(jax.lax.with_sharding_constraint, results, placements))
-
-  return run
-
-
-def _placements(mesh) -> tuple[NamedSharding, NamedSharding]:
-  """Where arrays without and with a worker axis lie on a mesh."""
-  everywhere = NamedSharding(mesh, PartitionSpec())
-  return everywhere, NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
+  name = axis_name if local == 1 else axes.device_axis(axis_name)
+  return Mesh(mesh.devices.reshape(-1), (name,), axis_types=(AxisType.Auto,))
 
 
 def _strip_unit_axis(fn):
@@ -249,9 +245,16 @@ def place(stacked_tree, mesh: Mesh):
     stacked_tree: arrays with a leading worker axis, and clocks.
     mesh: from `make_mesh`.
   """
-  everywhere, spread = _placements(mesh)
+  stacked = stacking.split((stacked_tree,)).stacked
+  # A tree of clocks, or of nothing, says no number; any mesh will do for it.
+  workers = (
+    stacking.worker_count((stacked_tree,), (), None) if stacked else mesh.size
+  )
+  spread = _execution_mesh(mesh, workers, mesh.axis_names[0])
+  everywhere = NamedSharding(spread, PartitionSpec())
+  by_worker = NamedSharding(spread, PartitionSpec(spread.axis_names[0]))
   return stacking.map_stacked(
-    lambda x: jax.device_put(x, spread),
+    lambda x: jax.device_put(x, by_worker),
     stacked_tree,
     clocks=lambda x: jax.device_put(x, everywhere),
   )

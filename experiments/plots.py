@@ -41,9 +41,8 @@ def curves(rows: Sequence[dict[str, Any]], title: str) -> bytes:
       ['accuracy_steps', 'accuracy_bytes', 'legend'],
     ]
   )
-  for x, label in (('step', 'steps'), ('bytes', 'bytes sent per worker')):
-    name = 'steps' if x == 'step' else 'bytes'
-    key = 'step' if x == 'step' else 'bytes_sent_per_worker'
+  for name, key in (('steps', 'step'), ('bytes', 'bytes_sent_per_worker')):
+    label = key.replace('_', ' ')
     _loss(axes[f'loss_{name}'], rows, key, label)
     _accuracy(axes[f'accuracy_{name}'], rows, key, label)
   _consensus(axes['consensus'], rows)
@@ -53,11 +52,14 @@ def curves(rows: Sequence[dict[str, Any]], title: str) -> bytes:
 
 
 def _loss(axis, rows, key, label):
-  axis.plot(*_points(rows, key, 'loss'), color=_COLOURS['training'], lw=1,
-            label='training, mean of the workers')
+  axis.plot(
+    *_points(rows, key, 'loss'),
+    color=_COLOURS['training'],
+    lw=1,
+    label='training, mean of the workers',
+  )
   _held_out(axis, rows, key, 'loss')
-  axis.set_yscale('log')
-  axis.yaxis.set_minor_formatter(ticker.NullFormatter())
+  _logarithmic(axis)
   _decorate(axis, key, label, 'loss')
 
 
@@ -74,13 +76,19 @@ def _held_out(axis, rows, key, metric):
 
 def _consensus(axis, rows):
   x, y = _points(rows, 'step', 'consensus_distance')
-  positive = [(a, b) for a, b in zip(x, y, strict=True) if b > 0]
-  if positive:
-    axis.plot(*zip(*positive, strict=True), color='#8430ce', lw=1.2)
-    axis.set_yscale('log')
-  else:
-    axis.plot(x, y, color='#8430ce', lw=1.2)
+  axis.plot(x, y, color='#8430ce', lw=1.2)
+  if min(y) > 0:  # it is 0 where all workers are equal
+    _logarithmic(axis)
   _decorate(axis, 'step', 'steps', 'consensus distance')
+
+
+def _logarithmic(axis):
+  axis.set_yscale('log')
+  low, high = axis.get_ylim()
+  marks = (1, 2, 5) if high < 100 * low else (1,)
+  axis.yaxis.set_major_locator(ticker.LogLocator(subs=marks))
+  axis.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: f'{y:g}'))
+  axis.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _decorate(axis, key, label, quantity):

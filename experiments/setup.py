@@ -173,10 +173,9 @@ def _workload(fields: Mapping[str, Any]):
 
 
 def _phrase(section: Mapping[str, Any]) -> str:
-  """Returns ``name (argument value, ...)``."""
-  given = [
-    value if isinstance(value, str) else f'{key} {value}'
-    for key, value in section.items()
-    if key != 'name'
-  ]
-  return section['name'] + (f' ({", ".join(given)})' if given else '')
+  """Returns ``name (choice, argument value, ...)``."""
+  given = [(key, value) for key, value in section.items() if key != 'name']
+  choices = [value for _, value in given if isinstance(value, str)]
+  numbers = [f'{key} {v}' for key, v in given if not isinstance(v, str)]
+  inside = ', '.join(choices + numbers)
+  return section['name'] + (f' ({inside})' if inside else '')

@@ -46,15 +46,15 @@ def patches(
     order of a flattened kernel `[kernel rows, kernel columns, channels, out]`.
 
   Example:
-    >>> patches(jnp.arange(9.0).reshape(1, 3, 3, 1), (2, 2), padding='VALID')[
-    ...   0, 0
-    ... ]
+    >>> image = jnp.arange(9.0).reshape(1, 3, 3, 1)
+    >>> patches(image, (2, 2), padding='VALID')[0, 0]
     Array([[0., 1., 3., 4.],
            [1., 2., 4., 5.]], dtype=float32)
   """
   size = images.shape[1:3]
-  pads = lax.padtype_to_pads(size, kernel_size, strides, padding)
-  images = jnp.pad(images, ((0, 0), *pads, (0, 0)))
+  if isinstance(padding, str):
+    padding = lax.padtype_to_pads(size, kernel_size, strides, padding)
+  images = jnp.pad(images, ((0, 0), *padding, (0, 0)))
   # Room for the kernel's first corner, which is also the length of each slice.
   rows = images.shape[1] - kernel_size[0] + 1
   columns = images.shape[2] - kernel_size[1] + 1
