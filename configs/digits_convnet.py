@@ -1,7 +1,8 @@
 """A small convnet on digits, on a ring: two neighbours instead of one.
 
-Claim: held-out accuracy 0.98 with the same partition as configs/digits.py.
-About 20 seconds of training on 2 cores.
+Claim: with the partition of configs/digits.py the averaged model reaches 0.98
+held-out accuracy; single workers stay up to 0.04 behind it. 15 seconds on 2
+cores.
 
   python -m experiments.train --config=configs/digits_convnet.py --workdir=DIR
 """

@@ -1,8 +1,7 @@
 """Local SGD on digits: 8 workers that meet every 10 steps.
 
-Claim: a tenth of the bytes of averaging at every step, for at most 0.02 of
-accuracy less than configs/digits_all_reduce.py. A second of training on 2
-cores.
+Claim: a tenth of the bytes of configs/digits_all_reduce.py, for at most 0.02 of
+its accuracy. Expect 0.975 to 0.983, in 10 seconds on 2 cores.
 
   python -m experiments.train --config=configs/digits_local_sgd.py --workdir=DIR
 """

@@ -1,9 +1,11 @@
 """A byte-level transformer on the standard library's source, by gossip.
 
-Files are divided by module, so workers read different authors. The loss is in
-nats a byte.
+Whole files go to the workers, so each reads other modules. The loss is in nats
+a byte; a guess costs 5.55.
 
-Claim: TODO
+Claim: held-out loss 2.24, all workers alike in the end because the learning
+rate goes to 0. With --config.algorithm.name=all_reduce_sgd it is 2.06: the rest
+is what two neighbours and other reading cost. About 40 seconds on 2 cores.
 
   python -m experiments.train --config=configs/text.py --workdir=DIR
 """

@@ -16,7 +16,9 @@ from jax import lax
 
 from decopt import base
 
-_simulating = contextvars.ContextVar('decopt_simulating', default=False)
+# Without `executed_as`, under a jax.vmap, jax.pmap or jax.shard_map of the
+# user's own, exchanges are written so that they work under all of them.
+_layout = contextvars.ContextVar('decopt_layout', default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,19 +92,29 @@ def _size(axis_name) -> int | None:
 
 
 @contextlib.contextmanager
-def simulation():
-  """Marks what is traced inside as a simulation: all workers on one device.
+def executed_as(layout: str):
+  """Says how the program traced inside will be executed.
 
-  It decides how a mixing is written, never what it computes: on one device
-  nothing is gained by gathering leaves into buckets.
+  It decides how an exchange is written, never what it computes.
+
+  Args:
+    layout: ``'simulation'``, all workers on one device, where a message is a
+      read and nothing is gained by gathering leaves into buckets; or
+      ``'mesh'``, where a permutation of workers need not be a full one, as it
+      must be under `jax.vmap`.
   """
-  token = _simulating.set(True)
+  token = _layout.set(layout)
   try:
     yield
   finally:
-    _simulating.reset(token)
+    _layout.reset(token)
 
 
 def is_simulation() -> bool:
   """Says whether all workers of the traced program share one device."""
-  return _simulating.get()
+  return _layout.get() == 'simulation'
+
+
+def is_mesh() -> bool:
+  """Says whether the axis of the workers is known to be one of devices."""
+  return _layout.get() == 'mesh'

@@ -70,6 +70,16 @@ class Clock:
     return Clock(optax.safe_increment(self.count))
 
 
+def wide(dtype) -> jnp.dtype:
+  """Returns the dtype in which to compute with arrays of ``dtype``.
+
+  That is float32 for narrower ones, whose sums would lose digits. No implicit
+  promotion decides it, so that the library runs under the strict rules of
+  `jax.numpy_dtype_promotion`.
+  """
+  return jnp.dtype(dtype if jnp.finfo(dtype).bits >= 32 else jnp.float32)
+
+
 def is_clock(node) -> bool:
   """Says whether a tree node is a `Clock`; for ``is_leaf``."""
   return isinstance(node, Clock)

@@ -106,7 +106,7 @@ def _mix_round(tree, *, topology, t, axis):
   elif axes.is_simulation() and _is_dense(topology, t):
     exchange = functools.partial(_mix_dense, topology=topology, t=t, axis=axis)
   else:
-    exchange = functools.partial(_mix_plain, topology=topology, t=t, axis=axis)
+    exchange = _neighbours(topology, t, axis)
   return _on_leaves(exchange, tree, 'mix')
 
 
@@ -115,26 +115,47 @@ def _is_dense(topology, t) -> bool:
   return _DENSE_FACTOR * (neighbours + 1) > topology.workers > 2
 
 
-def _mix_plain(x, *, topology, t, axis):
-  """One permutation of all workers for each neighbour.
+def _neighbours(topology, t, axis):
+  """One permutation of the workers for each neighbour.
 
-  `jax.vmap` accepts full permutations only, so workers without a partner send
-  to themselves, with weight zero.
+  `jax.vmap` accepts full permutations only, so that workers without a partner
+  send to themselves, or to somebody who gives them weight zero. On a mesh they
+  send nothing.
   """
   index = lax.axis_index(axis.name)
-  dtype = _wide(x.dtype)
-  total = _per_worker(topology.self_weights(t), index, dtype) * x.astype(dtype)
-  for sources, weights in topology.permutations(t):
-    pairs = [(int(j), i) for i, j in enumerate(sources)]
-    received = lax.ppermute(x, axis.name, pairs).astype(dtype)
-    total += _per_worker(weights, index, dtype) * received
-  return total.astype(x.dtype)
+
+  rounds = topology.permutations(t)
+
+  @functools.cache
+  def coefficients(dtype):
+    columns = [topology.self_weights(t), *(weights for _, weights in rounds)]
+    return [_per_worker(column, index, dtype) for column in columns]
+
+  permutations = [
+    [
+      (int(j), i)
+      for i, j in enumerate(sources)
+      if weights[i] or not axes.is_mesh()
+    ]
+    for sources, weights in rounds
+  ]
+
+  def exchange(x):
+    dtype = base.wide(x.dtype)
+    own, *others = coefficients(dtype)
+    total = own * x.astype(dtype)
+    for permutation, weight in zip(permutations, others, strict=True):
+      received = lax.ppermute(x, axis.name, permutation)
+      total += weight * received.astype(dtype)
+    return total.astype(x.dtype)
+
+  return exchange
 
 
 def _mix_dense(x, *, topology, t, axis):
   """One product with the matrix; on one device, where gathering is free."""
   index = lax.axis_index(axis.name)
-  dtype = _wide(x.dtype)
+  dtype = base.wide(x.dtype)
   row = jnp.asarray(topology.weights[t], dtype)[index]
   everyone = lax.all_gather(x, axis.name).astype(dtype)
   total = jnp.tensordot(row, everyone, 1, precision=lax.Precision.HIGHEST)
@@ -155,7 +176,7 @@ def _mix_packed(x, *, topology, t, axis):
     )
     for shipment in plan.shipments
   ]
-  dtype = _wide(x.dtype)
+  dtype = base.wide(x.dtype)
   held = jnp.concatenate([held, *received]).astype(dtype)
   terms = plan.sources.shape[-1]
   if _DENSE_FACTOR * terms > held.shape[0]:
@@ -180,12 +201,8 @@ def _on_device(table: np.ndarray, device) -> jax.Array:
 def _per_worker(values: np.ndarray, index, dtype):
   """Returns this worker's entry, a constant where all workers agree."""
   if (values == values[0]).all():
-    return jnp.asarray(values[0], dtype)
+    return np.asarray(values[0], dtype)
   return jnp.asarray(values, dtype)[index]
-
-
-def _wide(dtype):
-  return jnp.promote_types(dtype, jnp.float32)
 
 
 def _on_leaves(exchange, tree, what):

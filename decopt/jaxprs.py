@@ -17,17 +17,17 @@ from decopt import base
 
 #: Primitives that run their one inner jaxpr once, on their own inputs.
 _CALLS = {
-    'jit',
-    'pjit',
-    'closed_call',
-    'core_call',
-    'custom_jvp_call',
-    'custom_vjp_call',
-    'custom_vjp_call_jaxpr',
-    'checkpoint',
-    'remat',
-    'remat2',
-    'custom_lin',
+  'jit',
+  'pjit',
+  'closed_call',
+  'core_call',
+  'custom_jvp_call',
+  'custom_vjp_call',
+  'custom_vjp_call_jaxpr',
+  'checkpoint',
+  'remat',
+  'remat2',
+  'custom_lin',
 }
 
 
@@ -88,18 +88,18 @@ def is_collective(eqn, axis_name: base.AxisName) -> bool:
 def mentions(eqn, axis_name: base.AxisName) -> bool:
   """Says whether an equation, or one inside it, refers to the axis."""
   return names_axis(eqn, axis_name) or any(
-      mentions(inner, axis_name)
-      for jaxpr in inner_jaxprs(eqn)
-      for inner in opened(jaxpr)[0].eqns
+    mentions(inner, axis_name)
+    for jaxpr in inner_jaxprs(eqn)
+    for inner in opened(jaxpr)[0].eqns
   )
 
 
 def communicates(eqn, axis_name: base.AxisName) -> bool:
   """Says whether an equation, or one inside it, talks to other workers."""
   return is_collective(eqn, axis_name) or any(
-      communicates(inner, axis_name)
-      for jaxpr in inner_jaxprs(eqn)
-      for inner in opened(jaxpr)[0].eqns
+    communicates(inner, axis_name)
+    for jaxpr in inner_jaxprs(eqn)
+    for inner in opened(jaxpr)[0].eqns
   )
 
 
@@ -111,10 +111,10 @@ def bind(eqn, inputs: Sequence[Any]) -> list[Any]:
 
 
 def walk(
-    jaxpr,
-    inputs: Sequence[Any],
-    rule: Callable[[Any, list[Any]], list[Any]],
-    constant: Callable[[Any], Any] = lambda value: value,
+  jaxpr,
+  inputs: Sequence[Any],
+  rule: Callable[[Any, list[Any]], list[Any]],
+  constant: Callable[[Any], Any] = lambda value: value,
 ) -> list[Any]:
   """Interprets a jaxpr: ``rule(equation, inputs) -> outputs``, in order.
 

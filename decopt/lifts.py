@@ -19,7 +19,9 @@ import optax
 from decopt import base
 
 
-def mix_params(operator: base.Operator) -> optax.GradientTransformationExtraArgs:
+def mix_params(
+  operator: base.Operator,
+) -> optax.GradientTransformationExtraArgs:
   r"""Averages the parameters while the update is applied.
 
   Let :math:`T` be the ``operator``, :math:`x` the parameters and :math:`u`
@@ -53,7 +55,7 @@ def mix_params(operator: base.Operator) -> optax.GradientTransformationExtraArgs
 
 
 def mix_iterates(
-    operator: base.Operator,
+  operator: base.Operator,
 ) -> optax.GradientTransformationExtraArgs:
   r"""Averages the iterates after the update has been applied.
 
@@ -90,6 +92,6 @@ def mix_iterates(
 def _require_params(name, params) -> None:
   if params is None:
     raise ValueError(
-        f'{name} averages parameters and got params=None; call '
-        'optimizer.update(grads, state, params).'
+      f'{name} averages parameters and got params=None; call '
+      'optimizer.update(grads, state, params).'
     )

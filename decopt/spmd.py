@@ -121,20 +121,30 @@ def _executor(mesh, mapping, axis_name, workers):
 
 def _simulated(fn, *, axis_name, workers):
   def run(shared, stacked):
-    with axes.simulation():
+    with axes.executed_as('simulation'):
       return _vmap(fn, axis_name, workers)(shared, stacked)
 
   return run
 
 
 def _vmap(fn, axis_name, size):
-  return jax.vmap(
+  mapped = jax.vmap(
     fn,
     in_axes=(None, 0),
     out_axes=(None, 0),
     axis_name=axis_name,
     axis_size=size,
   )
+
+  def run(shared, stacked):
+    try:
+      return mapped(shared, stacked)
+    except ValueError as error:
+      if 'out_axes is None' not in str(error):
+        raise
+      raise ValueError(stacking.CLOCK_DIFFERS) from error
+
+  return run
 
 
 def _on_mesh(fn, *, mesh, axis_name, workers):
@@ -152,13 +162,19 @@ def _on_mesh(fn, *, mesh, axis_name, workers):
   # check_vma=False: with the check on, the gradient with respect to a
   # replicated argument is silently summed over devices, and a conditional
   # whose branches differ in what they averaged does not type-check.
-  return jax.shard_map(
+  mapped = jax.shard_map(
     block_fn,
     mesh=spread,
     in_specs=(PartitionSpec(), spec),
     out_specs=(PartitionSpec(), spec),
     check_vma=False,
   )
+
+  def run(shared, stacked):
+    with axes.executed_as('mesh'):
+      return mapped(shared, stacked)
+
+  return run
 
 
 def _execution_mesh(mesh, workers, axis_name) -> Mesh:
@@ -181,7 +197,7 @@ def _execution_mesh(mesh, workers, axis_name) -> Mesh:
 def _strip_unit_axis(fn):
   def block_fn(shared, stacked):
     shared, stacked = fn(shared, [x[0] for x in stacked])
-    return shared, [x[None] for x in stacked]
+    return shared, [jnp.asarray(x)[None] for x in stacked]
 
   return block_fn
 

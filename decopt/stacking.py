@@ -9,6 +9,16 @@ import jax.numpy as jnp
 
 from decopt import base
 
+#: What to say of a clock that a worker function returns batched.
+CLOCK_DIFFERS = (
+  'a decopt.Clock, which all workers share, would come to differ between '
+  'workers: something around it decides for each worker on its own whether '
+  'the clock moves. optax.MultiSteps and optax.apply_if_finite do; put them '
+  'around the local optimizer only, and what communicates after them: '
+  'chain(MultiSteps(optimizer, k).gradient_transformation(), '
+  'mix_iterates(...)).'
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Split:

@@ -24,6 +24,7 @@ from jax import lax
 from decopt import axes
 from decopt import base
 from decopt import jaxprs
+from decopt import stacking
 
 
 class PerWorker(tuple):
@@ -49,7 +50,7 @@ def stacked(fn: Callable, *, axis_name: base.AxisName, workers: int):
   def run(shared, stacked_args):
     apart = [PerWorker(x[i] for i in range(workers)) for x in stacked_args]
     shared, apart = per_worker(fn, axis_name=axis_name, workers=workers)(
-        shared, apart
+      shared, apart
     )
     return shared, [jnp.stack(spread(x, workers)) for x in apart]
 
@@ -67,17 +68,14 @@ def per_worker(fn: Callable, *, axis_name: base.AxisName, workers: int):
       counts.append(len(results[0]))
       return [*results[0], *results[1]]
 
-    with axes.simulation():
+    with axes.executed_as('simulation'):
       first = [values[0] for values in apart]
       jaxpr = jaxprs.trace(flat_fn, [*shared, *first], axis_name, workers)
     rule = functools.partial(_rule, axis_name=axis_name, workers=workers)
     results = jaxprs.walk(jaxpr, [*shared, *apart], rule)
     results_shared = results[: counts[-1]]
     if any(isinstance(x, PerWorker) for x in results_shared):
-      raise ValueError(
-          'a Clock, which all workers share, would come to differ between '
-          'workers; advance it by what is the same on all of them only.'
-      )
+      raise ValueError(stacking.CLOCK_DIFFERS)
     return results_shared, results[counts[-1] :]
 
   return run
@@ -118,10 +116,10 @@ def _permute(eqn, inputs, workers) -> list[Any]:
   for x in inputs:
     x = spread(x, workers)
     outputs.append(
-        PerWorker(
-            x[sources[i]] if i in sources else jnp.zeros_like(x[i])
-            for i in range(workers)
-        )
+      PerWorker(
+        x[sources[i]] if i in sources else jnp.zeros_like(x[i])
+        for i in range(workers)
+      )
     )
   return outputs
 
@@ -157,29 +155,54 @@ def _switch(eqn, inputs, rule, workers) -> list[Any]:
   def unify(body):
     def unified(flat):
       return [
-          spread(x, workers) if differs else x
-          for x, differs in zip(body(flat), varies, strict=True)
+        spread(x, workers) if differs else x
+        for x, differs in zip(body(flat), varies, strict=True)
       ]
 
     return unified
 
   outputs = lax.switch(index, [unify(body) for body in bodies], operands)
   return [
-      PerWorker(x) if differs else x
-      for x, differs in zip(outputs, varies, strict=True)
+    PerWorker(x) if differs else x
+    for x, differs in zip(outputs, varies, strict=True)
   ]
 
 
 def _vmapped(eqn, inputs, axis_name, workers) -> list[Any]:
   """Any other collective: stacked for the moment, and taken apart again."""
   differs = [isinstance(x, PerWorker) for x in inputs]
-  outputs = jax.vmap(
-      functools.partial(jaxprs.bind, eqn),
+  inputs = [
+    jnp.stack(x) if d else x for x, d in zip(inputs, differs, strict=True)
+  ]
+
+  def mapped(fn, out_axes):
+    return jax.vmap(
+      fn,
       in_axes=([0 if d else None for d in differs],),
+      out_axes=out_axes,
       axis_name=axis_name,
       axis_size=workers,
-  )([jnp.stack(x) if d else x for x, d in zip(inputs, differs, strict=True)])
-  return [PerWorker(x[i] for i in range(workers)) for x in outputs]
+    )
+
+  def is_shared(k):
+    # A loop may carry a clock. `jax.vmap` refuses to return as common to all
+    # what it cannot see to be so; only counters are worth the attempt.
+    if eqn.outvars[k].aval.shape or eqn.outvars[k].aval.dtype != jnp.int32:
+      return False
+    try:
+      jax.eval_shape(mapped(lambda x: jaxprs.bind(eqn, x)[k], None), inputs)
+    except ValueError:
+      return False
+    return True
+
+  shared = [is_shared(k) for k in range(len(eqn.outvars))]
+  run = mapped(
+    functools.partial(jaxprs.bind, eqn), [None if s else 0 for s in shared]
+  )
+  return [
+    x if s else PerWorker(x[i] for i in range(workers))
+    for x, s in zip(run(inputs), shared, strict=True)
+  ]
 
 
 def _pack(values) -> tuple[list[Any], Callable]:
@@ -188,11 +211,11 @@ def _pack(values) -> tuple[list[Any], Callable]:
 
   def rebuild(flat):
     return [
-        PerWorker(x) if d else x for x, d in zip(flat, differs, strict=True)
+      PerWorker(x) if d else x for x, d in zip(flat, differs, strict=True)
     ]
 
   return [list(x) if d else x for x, d in zip(values, differs, strict=True)], (
-      rebuild
+    rebuild
   )
 
 

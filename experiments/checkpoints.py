@@ -1,12 +1,12 @@
 """Checkpoints: complete or absent, and checked before they are used.
 
 A checkpoint is a directory named after its step, with arrays (orbax) and a
-manifest that holds the progress of the run and the shape, dtype and SHA-256 of
-every array. It is written under another name and renamed when complete, so a
-process killed while it writes leaves no half checkpoint; one that was truncated
-or exchanged later does not match its manifest, and the one before is used.
+manifest: the config and progress of the run, and the SHA-256 of every file and
+array. It is written under another name and renamed when complete, so a process
+killed while it writes leaves no half checkpoint; one that was truncated or
+exchanged later does not match its manifest, and the one before is used.
 
-Arrays are stored stacked and without their placement: a checkpoint moves
+Arrays are stored stacked and without their placement, so a checkpoint moves
 between layouts.
 """
 
@@ -14,23 +14,29 @@ import hashlib
 import json
 import os
 import pathlib
-import re
 import shutil
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
-from absl import logging
 
+from experiments import config
 from experiments import errors
 from experiments import run_directory
+from experiments import storage
 
 KEPT = 3  # of the newest checkpoints
 
+#: Fields of a config that say how a run is executed, not what it computes.
+EXECUTION = ('devices', 'gradient_mapping', 'layout')
+
 
 def save(
-  directory: pathlib.Path, state: Any, progress: Mapping[str, Any]
+  directory: pathlib.Path,
+  state: Any,
+  progress: Mapping[str, Any],
+  fields: Mapping[str, Any],
 ) -> None:
   """Writes a checkpoint, then deletes all but the newest `KEPT`.
 
@@ -38,6 +44,7 @@ def save(
     directory: of all checkpoints of a run.
     state: pytree of arrays.
     progress: JSON data with at least ``step``.
+    fields: the resolved config of the run.
 
   Raises:
     OSError: if it cannot be written, for example on a full disk. What was
@@ -45,22 +52,27 @@ def save(
   """
   target = directory / str(progress['step'])
   partial = directory / f'.partial-{progress["step"]}'
-  with run_directory.naming(directory):
+  arrays = _flatten(jax.tree.map(np.asarray, _words(state)))
+  with run_directory.naming(target):
     directory.mkdir(exist_ok=True)
     for leftover in directory.glob('.*-*'):
       shutil.rmtree(leftover)
     partial.mkdir()
-  arrays = _flatten(jax.tree.map(np.asarray, _words(state)))
-  try:
-    _write_arrays(partial / 'arrays', arrays)
-    manifest = {'progress': progress, 'arrays': _describe(arrays)}
-    run_directory.write_json(partial / 'manifest.json', manifest)
-    if target.exists():  # it is unusable too
-      os.rename(target, _free_name(target))
-    os.rename(partial, target)
-  except OSError:
-    shutil.rmtree(partial, ignore_errors=True)
-    raise
+    try:
+      storage.write(partial / 'arrays', arrays)
+      manifest = {
+        'progress': progress,
+        'config': fields,
+        'files': storage.checksums(partial / 'arrays'),
+        'arrays': _describe(arrays),
+      }
+      run_directory.write_json(partial / 'manifest.json', manifest)
+      if target.exists():  # it is unusable, or this step would not come again
+        os.rename(target, _free_name(target))
+      os.rename(partial, target)
+    except OSError:
+      shutil.rmtree(partial, ignore_errors=True)
+      raise
   # Newer ones are unusable, or this step would not be done again.
   older = [step for step in steps(directory) if step <= progress['step']]
   for old in older[:-KEPT]:
@@ -77,12 +89,13 @@ def steps(directory: pathlib.Path) -> list[int]:
   return sorted(int(name) for name in names if name.isdecimal())
 
 
-def restore(directory: pathlib.Path, like: Any):
+def restore(directory: pathlib.Path, like: Any, fields: Mapping[str, Any]):
   """Returns the newest usable checkpoint as (state, progress, notes).
 
   Args:
     directory: of all checkpoints of a run.
     like: the state at step 0, for structure, shapes, dtypes and placement.
+    fields: the resolved config of the run.
 
   Returns:
     ``(like, None, [])`` if there is no checkpoint. The notes, a line each, name
@@ -94,7 +107,7 @@ def restore(directory: pathlib.Path, like: Any):
   reasons = []
   for step in reversed(steps(directory)):
     try:
-      state, progress = _load(directory / str(step), like)
+      state, progress = _load(directory / str(step), like, fields)
     # Damaged files make the libraries that read them raise all kinds.
     except Exception as error:
       reasons.append((step, _first_line(error)))
@@ -115,9 +128,31 @@ def restore(directory: pathlib.Path, like: Any):
   return like, None, []
 
 
-def _load(path: pathlib.Path, like: Any):
+def _load(path: pathlib.Path, like: Any, fields: Mapping[str, Any]):
   """Reads one checkpoint; raises whatever is wrong with it."""
   manifest = json.loads((path / 'manifest.json').read_text())
+  _require_same_run(manifest, like, fields)
+  # Before orbax sees them: its threads complain at length of damaged files.
+  found = storage.checksums(path / 'arrays')
+  for name, checksum in manifest['files'].items():
+    if found.get(name) != checksum:
+      state = 'changed' if name in found else 'missing'
+      raise ValueError(f'its file {name} is {state}')
+  arrays = storage.read(path / 'arrays', manifest['arrays'])
+  if _describe(arrays) != manifest['arrays']:
+    raise ValueError('its arrays differ from what was saved')
+  return _place(arrays, like), manifest['progress']
+
+
+def _require_same_run(manifest, like: Any, fields: Mapping[str, Any]) -> None:
+  """Raises ValueError if a checkpoint is of another run."""
+  mine, theirs = (
+    {key: value for key, value in given.items() if key not in EXECUTION}
+    for given in (fields, manifest['config'])
+  )
+  different = config.differences(theirs, mine)
+  if different:
+    raise ValueError(f'it is of another config: {different[0]}')
   expected = {
     name: (list(leaf.shape), str(leaf.dtype))
     for name, leaf in _flatten(jax.eval_shape(_words, like)).items()
@@ -126,19 +161,12 @@ def _load(path: pathlib.Path, like: Any):
     name: (entry['shape'], entry['dtype'])
     for name, entry in manifest['arrays'].items()
   }
-  if found != expected:
-    odd = [n for n in found | expected if found.get(n) != expected.get(n)]
-    raise ValueError(
-      f'it is of another model or optimizer: {odd[0]} is '
-      f'{found.get(odd[0], "absent")} and should be '
-      f'{expected.get(odd[0], "absent")}'
-    )
-  arrays = _read_arrays(path / 'arrays', manifest['arrays'])
-  actual = _describe(arrays)
-  for name, entry in manifest['arrays'].items():
-    if actual[name] != entry:
-      raise ValueError(f'{name} differs from what was saved')
-  return _place(arrays, like), manifest['progress']
+  for name in sorted(expected.keys() | found.keys()):
+    if found.get(name) != expected.get(name):
+      raise ValueError(
+        f'it is of another state: {name} is {found.get(name, "absent")} and '
+        f'should be {expected.get(name, "absent")}'
+      )
 
 
 def _flatten(tree: Any) -> dict[str, Any]:
@@ -178,48 +206,6 @@ def _describe(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
     }
     for name, array in arrays.items()
   }
-
-
-def _write_arrays(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
-  # orbax refuses arrays without elements; the manifest says all about those.
-  filled = {name: array for name, array in arrays.items() if array.size}
-  try:
-    with _quiet():
-      _checkpointer().save(path, filled)
-  except ValueError as error:
-    # The storage library reports errors of the system as text in a ValueError.
-    code = re.search(r"os_error_code='(\d+)'", str(error))
-    if code is None:
-      raise
-    number = int(code[1])
-    raise OSError(number, os.strerror(number), str(path)) from error
-
-
-def _read_arrays(path: pathlib.Path, described: Mapping[str, Any]):
-  with _quiet():
-    read = _checkpointer().restore(path)
-  for name, entry in described.items():
-    if 0 in entry['shape']:
-      read[name] = np.empty(entry['shape'], entry['dtype'])
-  return {name: np.asarray(array) for name, array in read.items()}
-
-
-def _checkpointer():
-  # Imported late: it takes longer than everything else before the first step.
-  import orbax.checkpoint
-
-  return orbax.checkpoint.PyTreeCheckpointer()
-
-
-class _quiet:
-  """Keeps orbax from logging a traceback for each of its threads."""
-
-  def __enter__(self):
-    self._verbosity = logging.get_verbosity()
-    logging.set_verbosity(logging.FATAL)
-
-  def __exit__(self, *unused):
-    logging.set_verbosity(self._verbosity)
 
 
 def _free_name(path: pathlib.Path) -> pathlib.Path:

@@ -83,20 +83,20 @@ def check_overrides(arguments: Iterable[str], flag: str = 'config') -> None:
 def _check_path(path: str) -> None:
   head, *rest = path.split('.')
   fields = default().to_dict()
-  open_section = head in SECTIONS and (
-    len(rest) == 1 or (len(rest) == 2 and path.startswith('optimizer.schedule.'))
-  )
-  if open_section or (head in fields and head not in SECTIONS and not rest):
+  deepest = 2 if path.startswith('optimizer.schedule.') else 1
+  if head in SECTIONS and len(rest) == deepest:
     return
-  hint = errors.did_you_mean(head, fields)
-  if head in fields:  # a section without an argument, or a field with one
-    hint = f'; write config.{head}.name=...' if not rest else ''
-  elif not hint:
-    same = [key for key in flatten(fields) if key.split('.')[-1] == head]
-    hint = f"; did you mean '{same[0]}'?" if same else ''
-  raise errors.UserError(
-    f"the config has no field '{path}'{hint or ';'} fields: {', '.join(fields)}"
-  )
+  if head in fields and head not in SECTIONS and not rest:
+    return
+  same = [key for key in flatten(fields) if key.split('.')[-1] == head]
+  if head in SECTIONS and not rest:
+    hint = f'; it is a section, as in --config.{path}.name=...'
+  elif same:
+    hint = f"; did you mean '{same[0]}'?"
+  else:
+    hint = head not in fields and errors.did_you_mean(head, fields)
+  fallback = f'; there are {", ".join(fields)}'
+  raise errors.UserError(f"the config has no field '{path}'{hint or fallback}")
 
 
 def resolve(
@@ -116,7 +116,15 @@ def resolve(
   Raises:
     UserError: for the first field that is out of range.
   """
-  fields = json.loads(json.dumps(config.to_dict()))
+  if not isinstance(config, ml_collections.ConfigDict):
+    raise errors.UserError(
+      f'get_config() returned {type(config).__name__}; start from '
+      'experiments.config.default() and return it'
+    )
+  try:
+    fields = json.loads(json.dumps(config.to_dict()))
+  except TypeError as error:
+    raise errors.UserError(f'a config is plain data, but {error}') from error
   _check_structure(fields)
   _drop_leftovers(fields, set(overridden))
   for name in ('workers', 'batch_size', 'steps', 'log_every'):
@@ -145,7 +153,9 @@ def flatten(fields: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
   return flat
 
 
-def differences(saved: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+def differences(
+  saved: Mapping[str, Any], given: Mapping[str, Any]
+) -> list[str]:
   """Returns a phrase for each field in which two configs differ."""
   saved, given = flatten(saved), flatten(given)
   phrases = []
@@ -197,12 +207,18 @@ def _drop_leftovers(fields: dict[str, Any], overridden: set[str]) -> None:
       for key in [key for key in section if key not in takes]:
         if f'{path}.{key}' not in overridden:
           del section[key]
-  if 'workload.partition' in overridden:
-    workload = fields['workload']
-    for key, partition in (('alpha', 'dirichlet'), ('sizes', 'sizes')):
-      mine = workload.get('partition') == partition
-      if not mine and f'workload.{key}' not in overridden:
-        workload.pop(key, None)
+  workload = fields['workload']
+  for key, partition in (('alpha', 'dirichlet'), ('sizes', 'sizes')):
+    if key not in workload or workload.get('partition') == partition:
+      continue
+    if f'workload.{key}' in overridden or (
+      'workload.partition' not in overridden
+    ):
+      raise errors.UserError(
+        f'config.workload.{key} is for the partition {partition}, but '
+        f"config.workload.partition is '{workload.get('partition')}'"
+      )
+    del workload[key]
 
 
 def _require_integer(fields: Mapping[str, Any], name: str, least: int) -> None:

@@ -28,10 +28,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
   Example:
     >>> did_you_mean('dsdg', ['dsgd', 'diffusion'])
     "; did you mean 'dsgd'?"
+    >>> did_you_mean('cosine', ['constant', 'cosine_decay_schedule'])
+    "; did you mean 'cosine_decay_schedule'?"
     >>> did_you_mean('xyz', ['dsgd', 'diffusion'])
     ''
   """
-  close = difflib.get_close_matches(str(name), list(known), n=1)
+  name, known = str(name), sorted(known)
+  longer = [option for option in known if name and option.startswith(name)]
+  close = difflib.get_close_matches(name, known, n=1) or longer
   return f"; did you mean '{close[0]}'?" if close else ''
 
 

@@ -1,8 +1,9 @@
 """What a run measures: held-out loss and accuracy, consensus, finiteness.
 
 Everything is compiled once, runs in the layout of the training program, and
-takes the state in the form in which that program keeps it. The held-out examples are taken in parts, so that the memory needed does not grow
-with the number of workers.
+takes the state in the form in which that program keeps it. The held-out
+examples are taken in parts, so that the memory needed does not grow with the
+number of workers.
 """
 
 from collections.abc import Callable

@@ -20,6 +20,7 @@ from experiments import errors
 #: Virtual CPU devices of a mesh when the config does not say how many.
 MOST_CPU_DEVICES = 8
 
+
 @dataclasses.dataclass(frozen=True)
 class Layout:
   """How the workers of a run are executed.

@@ -7,6 +7,7 @@ sums up.
 
 import contextlib
 import errno
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -92,11 +93,14 @@ def _start(experiment, directory):
     mesh=experiment.layout.mesh,
     seed=fields['seed'],
   )
-  stacked, saved, notes = checkpoints.restore(directory.checkpoints, fresh)
+  stacked, saved, notes = checkpoints.restore(
+    directory.checkpoints, fresh, fields
+  )
   progress = Progress(experiment.workers, saved)
   for note in notes:
     display.say(note)
   if saved is not None:
+    directory.saved_step = progress.step
     display.say(f'continuing after step {progress.step}')
   directory.rewind(progress.step)
   if progress.step < fields['steps']:
@@ -122,21 +126,26 @@ def _reach(experiment, directory, recorder, measures, state, progress) -> None:
   problem = progress.not_finite()
   if broken and not problem:
     problem = f'step {step}: parameters of worker {broken[0]} are not finite'
-  if problem:
-    raise errors.UserError(
-      f'{problem}. {last_checkpoint(directory)}. {_advice(fields)}', code=1
-    )
   if log or evaluate:
     row = progress.report()
     row['consensus_distance'] = distance
     row['bytes_sent_per_worker'] = experiment.bytes_sent[step - 1]
     if evaluate:
       row |= measures.held_out(state)
+    odd = [name for name, value in row.items() if not math.isfinite(value)]
+    if odd and not problem:
+      problem = f'step {step}: {odd[0]} is not finite'
+  if problem:
+    raise errors.UserError(
+      f'{problem}. {last_checkpoint(directory)}. {_advice(fields)}', code=1
+    )
+  if log or evaluate:
     recorder.record(row)
   if save:
     recorder.flush()
     stacked = jax.jit(experiment.program.leave)(state)
-    checkpoints.save(directory.checkpoints, stacked, progress.saved())
+    checkpoints.save(directory.checkpoints, stacked, progress.saved(), fields)
+    directory.saved_step = step
   progress.resume()
 
 
@@ -195,23 +204,24 @@ def explained(directory):
     place = str(error.filename or '')
     if not place.startswith(str(directory.path)):
       raise
-    full = ' (the disk is full)' if error.errno in _FULL else ''
+    remedy = 'repair that, and the same command continues'
+    if error.errno in _FULL:
+      remedy = 'the disk is full: make room, and the same command continues'
     raise errors.UserError(
-      f'cannot write {place}: {os.strerror(error.errno)}{full}. '
-      f'{last_checkpoint(directory)}. Nothing already written is lost: make '
-      'room, and the same command continues',
+      f'cannot write {place}: {os.strerror(error.errno)}. '
+      f'{last_checkpoint(directory)}. Nothing already written is lost; '
+      f'{remedy}',
       code=1,
     ) from error
 
 
 def last_checkpoint(directory) -> str:
   """Says where the newest checkpoint of a run is."""
-  steps = checkpoints.steps(directory.checkpoints)
-  if not steps:
+  step = directory.saved_step
+  if step is None:
     return 'There is no checkpoint yet'
   return (
-    f'Last good checkpoint: step {steps[-1]} '
-    f'({directory.checkpoints / str(steps[-1])})'
+    f'Last good checkpoint: step {step} ({directory.checkpoints / str(step)})'
   )
 
 

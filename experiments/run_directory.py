@@ -66,6 +66,8 @@ class RunDirectory:
     self.curves = self.path / 'curves.png'
     self.checkpoints = self.path / 'checkpoints'
     self.tensorboard = self.path / 'tensorboard'
+    #: Step of the checkpoint that this process read or wrote last.
+    self.saved_step: int | None = None
 
   def check(self, resume: bool = True) -> None:
     """Raises a `UserError` unless this config may run, or go on, here."""
@@ -91,8 +93,8 @@ class RunDirectory:
       more = f' (and {len(different) - 4} more)' if different[4:] else ''
       raise errors.UserError(
         f'{self.path} holds a run of another config: '
-        f'{", ".join(different[:4])}{more}; choose another --workdir, or delete '
-        'it to start over'
+        f'{", ".join(different[:4])}{more}; choose another --workdir, or '
+        'delete it to start over'
       )
 
   def finished(self) -> dict[str, Any] | None:
@@ -103,12 +105,12 @@ class RunDirectory:
   def locked(self):
     """Makes the directory, and keeps other processes out of it."""
     self.path.mkdir(parents=True, exist_ok=True)
-    with open(self.path / 'lock', 'a+') as lock:
+    with open(self.path / 'lock', 'ab+', buffering=0) as lock:
       try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
       except BlockingIOError:
         lock.seek(0)
-        owner = lock.read().strip() or 'another process'
+        owner = lock.read().decode() or 'another process'
         raise errors.UserError(
           f'{self.path} is in use by {owner}; wait for it, or choose another '
           '--workdir',
@@ -116,8 +118,7 @@ class RunDirectory:
         ) from None
       with naming(self.path / 'lock'):
         lock.truncate(0)
-        lock.write(f'process {os.getpid()}')
-        lock.flush()
+        lock.write(f'process {os.getpid()}'.encode())
       self.check()  # again, now that nobody else can be writing
       if not self.config.exists():
         write_json(self.config, self.fields)

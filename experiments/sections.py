@@ -1,7 +1,7 @@
 """Sections of a config: the name of a function, and arguments for it.
 
-``config.optimizer`` is ``{name: 'sgd', learning_rate: 0.1, momentum: 0.9}``, and
-that is the call ``optax.sgd(learning_rate=0.1, momentum=0.9)``. Topologies,
+``config.optimizer`` is ``{name: 'sgd', learning_rate: 0.1, momentum: 0.9}``,
+and that is the call ``optax.sgd(learning_rate=0.1, momentum=0.9)``. Topologies,
 algorithms, schedules and workloads are the same, so there is one way to check a
 section (against the signature of the function it names) and to make the call.
 """
@@ -56,7 +56,7 @@ def check(
   allowed = [key for key in known if key not in (*provided, *HIDDEN)]
   for key in given:
     if key not in allowed:
-      hint = errors.did_you_mean(key, allowed)
+      hint = errors.did_you_mean(key, [*allowed, 'name'])
       takes = f'it takes {", ".join(allowed)}' if allowed else 'it takes none'
       raise errors.UserError(
         f"'{name}' has no argument '{key}' (config.{path}.{key}){hint or ';'} "
@@ -88,7 +88,15 @@ def call(
   try:
     return function(**provided, **given)
   except (TypeError, ValueError) as error:
-    raise errors.UserError(f'config.{path}: {error}') from error
+    raise rejected(path, error) from error
+
+
+def rejected(path: str, error: Exception) -> errors.UserError:
+  """Returns the error of a function that refused a section's arguments."""
+  text = str(error)
+  if not text.startswith(f'{path}.'):
+    text = f'{path}: {text}'
+  return errors.UserError(f'config.{text}')
 
 
 def _refuses_text(parameter: inspect.Parameter) -> bool:

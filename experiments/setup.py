@@ -169,7 +169,7 @@ def _workload(fields: Mapping[str, Any]):
     )
     return workload, sampling.BatchOrder(parts, fields['batch_size'], seed)
   except (TypeError, ValueError) as error:
-    raise errors.UserError(f'config.workload: {error}') from error
+    raise sections.rejected('workload', error) from error
 
 
 def _phrase(section: Mapping[str, Any]) -> str:

@@ -15,7 +15,12 @@ from absl import flags
 from absl import logging
 from ml_collections import config_flags
 
+from experiments import command_line
+from experiments import config
 from experiments import errors
+from experiments import layouts
+from experiments import listing
+from experiments import loop
 
 _CONFIG = config_flags.DEFINE_config_file(
   'config',
@@ -46,8 +51,6 @@ def main(argv: Sequence[str]) -> None:
       f"unexpected argument '{argv[1]}'; overrides are --config.field=value"
     )
   if _LIST.value:
-    from experiments import listing
-
     print(listing.listing())
     return
   for flag, example in (('config', 'configs/digits.py'), ('workdir', 'DIR')):
@@ -55,31 +58,16 @@ def main(argv: Sequence[str]) -> None:
       raise errors.UserError(
         f'--{flag} is missing, for example --{flag}={example}'
       )
-  from experiments import config
-  from experiments import layouts
-  from experiments import loop
-
   overridden = flags.FLAGS['config'].override_values
   fields = config.resolve(_CONFIG.value, overridden)
   layouts.prepare(fields)
   loop.train(fields, _WORKDIR.value, resume=_RESUME.value)
 
 
-def parse(argv: Sequence[str]) -> list[str]:
-  """Parses flags; what is wrong with them becomes a `UserError`."""
-  from experiments import config
-
-  config.check_overrides(argv[1:])
-  try:
-    return flags.FLAGS(argv)
-  except flags.Error as error:
-    raise errors.UserError(f'{error}; --help shows the flags') from error
-
-
 def run() -> None:
   """Runs the binary: a `UserError` is one line, anything else a traceback."""
   try:
-    app.run(main, flags_parser=parse)
+    app.run(main, flags_parser=command_line.parse)
   except errors.UserError as error:
     print(f'error: {error}', file=sys.stderr)
     sys.exit(error.code)

@@ -11,11 +11,11 @@ from decopt.operators import combinators
 
 
 def local_sgd(
-    optimizer: optax.GradientTransformation,
-    period,
-    *,
-    schedule: optax.Schedule | None = None,
-    axis_name: base.AxisName = base.WORKERS,
+  optimizer: optax.GradientTransformation,
+  period,
+  *,
+  schedule: optax.Schedule | None = None,
+  axis_name: base.AxisName = base.WORKERS,
 ) -> optax.GradientTransformationExtraArgs:
   r"""Local SGD: all workers average their parameters every ``period`` steps.
 
@@ -57,12 +57,12 @@ def local_sgd(
 
 
 def decentralized_local_sgd(
-    optimizer: optax.GradientTransformation,
-    topology: topology_lib.Topology,
-    period,
-    *,
-    schedule: optax.Schedule | None = None,
-    axis_name: base.AxisName = base.WORKERS,
+  optimizer: optax.GradientTransformation,
+  topology: topology_lib.Topology,
+  period,
+  *,
+  schedule: optax.Schedule | None = None,
+  axis_name: base.AxisName = base.WORKERS,
 ) -> optax.GradientTransformationExtraArgs:
   r"""Decentralized local SGD: neighbours average every ``period`` steps.
 

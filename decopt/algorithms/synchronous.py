@@ -10,9 +10,9 @@ from decopt.operators import averaging
 
 
 def all_reduce_sgd(
-    optimizer: optax.GradientTransformation,
-    *,
-    axis_name: base.AxisName = base.WORKERS,
+  optimizer: optax.GradientTransformation,
+  *,
+  axis_name: base.AxisName = base.WORKERS,
 ) -> optax.GradientTransformationExtraArgs:
   r"""Data parallel training: the gradient is averaged over all workers.
 
@@ -43,10 +43,10 @@ def all_reduce_sgd(
 
 
 def dsgd(
-    optimizer: optax.GradientTransformation,
-    topology: topology_lib.Topology,
-    *,
-    axis_name: base.AxisName = base.WORKERS,
+  optimizer: optax.GradientTransformation,
+  topology: topology_lib.Topology,
+  *,
+  axis_name: base.AxisName = base.WORKERS,
 ) -> optax.GradientTransformationExtraArgs:
   r"""Decentralized SGD (D-PSGD): average with neighbours while adapting.
 
@@ -84,10 +84,10 @@ def dsgd(
 
 
 def diffusion(
-    optimizer: optax.GradientTransformation,
-    topology: topology_lib.Topology,
-    *,
-    axis_name: base.AxisName = base.WORKERS,
+  optimizer: optax.GradientTransformation,
+  topology: topology_lib.Topology,
+  *,
+  axis_name: base.AxisName = base.WORKERS,
 ) -> optax.GradientTransformationExtraArgs:
   r"""Diffusion, adapt then combine: average the iterates after adapting.
 

@@ -8,7 +8,7 @@ from decopt import collectives
 
 
 def consensus_distance(
-    params, *, axis_name: base.AxisName = base.WORKERS
+  params, *, axis_name: base.AxisName = base.WORKERS
 ) -> jax.Array:
   r"""Returns the root mean square distance of workers from their mean.
 
@@ -37,14 +37,10 @@ def consensus_distance(
     Kong et al., `Consensus control for decentralized deep learning
     <https://arxiv.org/abs/2102.04828>`_, 2021.
   """
-  wide = jax.tree.map(
-      lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32)), params
-  )
+  wide = jax.tree.map(lambda x: x.astype(base.wide(x.dtype)), params)
   centre = collectives.mean(wide, axis_name=axis_name)
   squares = [
-      jnp.sum(jnp.square(x - c))
-      for x, c in zip(
-          jax.tree.leaves(wide), jax.tree.leaves(centre), strict=True
-      )
+    jnp.sum(jnp.square(x - c))
+    for x, c in zip(jax.tree.leaves(wide), jax.tree.leaves(centre), strict=True)
   ]
-  return jnp.sqrt(collectives.mean(sum(squares), axis_name=axis_name))
+  return jnp.sqrt(collectives.mean(sum(squares, 0.0), axis_name=axis_name))

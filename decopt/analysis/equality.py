@@ -25,29 +25,29 @@ class Kind(enum.IntEnum):
 
 # Maps that take means to means.
 _AFFINE = {
-    'add',
-    'add_any',
-    'broadcast_in_dim',
-    'concatenate',
-    'copy',
-    'copy_p',
-    'convert_element_type',
-    'neg',
-    'reshape',
-    'slice',
-    'squeeze',
-    'sub',
-    'transpose',
+  'add',
+  'add_any',
+  'broadcast_in_dim',
+  'concatenate',
+  'copy',
+  'copy_p',
+  'convert_element_type',
+  'neg',
+  'reshape',
+  'slice',
+  'squeeze',
+  'sub',
+  'transpose',
 }
 
 
 def keeps_workers_equal(
-    transform,
-    params,
-    workers: int,
-    *,
-    axis_name: base.AxisName = base.WORKERS,
-    **extra,
+  transform,
+  params,
+  workers: int,
+  *,
+  axis_name: base.AxisName = base.WORKERS,
+  **extra,
 ) -> bool:
   """Says whether workers that start equal stay equal, whatever their data.
 
@@ -85,8 +85,8 @@ def _rule(eqn, kinds, *, axis_name) -> list[Kind]:
   inner = jaxprs.called(eqn)
   if name == 'cond' and kinds[0] == Kind.EQUAL:
     branches = [
-        jaxprs.walk(branch, kinds[1:], rule, lambda _: Kind.EQUAL)
-        for branch in eqn.params['branches']
+      jaxprs.walk(branch, kinds[1:], rule, lambda _: Kind.EQUAL)
+      for branch in eqn.params['branches']
     ]
     return [max(outputs) for outputs in zip(*branches, strict=True)]
   if inner is not None:
@@ -98,7 +98,7 @@ def _rule(eqn, kinds, *, axis_name) -> list[Kind]:
   elif worst == Kind.EQUAL or name in _AFFINE:
     result = worst
   elif (name == 'mul' and min(kinds) == Kind.EQUAL) or (
-      name == 'div' and kinds[1] == Kind.EQUAL
+    name == 'div' and kinds[1] == Kind.EQUAL
   ):
     result = worst
   else:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from decopt import axes
 from decopt import base
 from decopt import jaxprs
 
@@ -85,10 +86,8 @@ class Interpreter:
       return [UNKNOWN] * len(eqn.outvars)
     # lax.cond and lax.switch clamp; the index in a jaxpr is in range.
     results = [
-        self.run(
-            branch, operands, jnp.logical_and(condition, index == i), times
-        )
-        for i, branch in enumerate(branches)
+      self.run(branch, operands, jnp.logical_and(condition, index == i), times)
+      for i, branch in enumerate(branches)
     ]
     return [_select(index, values) for values in zip(*results, strict=True)]
 
@@ -137,15 +136,14 @@ class Oblivious:
     jaxpr: of ``update`` on flat arguments: updates, state, parameters, extra.
     avals: shapes and dtypes of these arguments.
     start: position among them -> initial value, for each known leaf of the
-      state.
-    output: position among the arguments -> position among the results.
+      state. Its new value has the same position among the results, since
+      updates and state go out as they come in.
     axis_name: name of the axis of the workers.
   """
 
   jaxpr: Any
   avals: list[Any]
   start: dict[int, Any]
-  output: dict[int, int]
   axis_name: base.AxisName
 
   def step(self, values: dict[int, Any]) -> tuple[dict[int, Any], Interpreter]:
@@ -153,7 +151,7 @@ class Oblivious:
     inputs = [values.get(i, UNKNOWN) for i in range(len(self.avals))]
     interpreter = Interpreter(self.axis_name)
     results = interpreter.run(self.jaxpr, inputs)
-    return {i: results[self.output[i]] for i in values}, interpreter
+    return {i: results[i] for i in values}, interpreter
 
 
 def oblivious(transform, params, workers: int, axis_name, extra) -> Oblivious:
@@ -170,8 +168,8 @@ def oblivious(transform, params, workers: int, axis_name, extra) -> Oblivious:
     extra: extra arguments of ``update``.
   """
   shapes = jax.tree.map(
-      lambda x: jax.ShapeDtypeStruct(np.shape(x), jnp.result_type(x)),
-      (params, extra),
+    lambda x: jax.ShapeDtypeStruct(np.shape(x), jnp.result_type(x)),
+    (params, extra),
   )
   flat_params, treedef = jax.tree.flatten(shapes[0])
 
@@ -181,11 +179,12 @@ def oblivious(transform, params, workers: int, axis_name, extra) -> Oblivious:
     return jax.tree.leaves(state)
 
   structures = []
-  init_jaxpr = jaxprs.trace(init, flat_params, axis_name, workers)
+  with axes.executed_as('mesh'):
+    init_jaxpr = jaxprs.trace(init, flat_params, axis_name, workers)
   state_shapes = jaxprs.opened(init_jaxpr)[0].outvars
   state = jax.tree.unflatten(
-      structures[0],
-      [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in state_shapes],
+    structures[0],
+    [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in state_shapes],
   )
   args = (shapes[0], state, shapes[0], shapes[1])
   flat_args, args_treedef = jax.tree.flatten(args)
@@ -195,19 +194,14 @@ def oblivious(transform, params, workers: int, axis_name, extra) -> Oblivious:
     updates, state = transform.update(updates, state, params, **extra)
     return jax.tree.leaves((updates, state))
 
-  jaxpr = jaxprs.trace(update, flat_args, axis_name, workers)
+  with axes.executed_as('mesh'):
+    jaxpr = jaxprs.trace(update, flat_args, axis_name, workers)
   first = len(flat_params)
   start = Interpreter(axis_name).run(init_jaxpr, [UNKNOWN] * first)
   known = {
-      first + i: value
-      for i, value in enumerate(start)
-      if value is not UNKNOWN
+    first + i: value for i, value in enumerate(start) if value is not UNKNOWN
   }
-  return _settle(
-      Oblivious(
-          jaxpr, flat_args, known, {i: i for i in known}, axis_name
-      )
-  )
+  return _settle(Oblivious(jaxpr, flat_args, known, axis_name))
 
 
 def _settle(candidate: Oblivious) -> Oblivious:

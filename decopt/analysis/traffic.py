@@ -101,25 +101,25 @@ class Traffic:
 
   def __str__(self) -> str:
     lines = [
-        f'{self.bytes_per_step:,.0f} bytes in {self.messages_per_step:.3g} '
-        'messages a step from each worker'
+      f'{self.bytes_per_step:,.0f} bytes in {self.messages_per_step:.3g} '
+      'messages a step from each worker'
     ]
     for e in self.exchanges:
       when = f'every {e.period} steps' if e.period != 1 else 'every step'
       lines.append(
-          f'  {e.collective}: {np.mean(e.bytes):,.0f} bytes of {e.dtype}, {when}'
+        f'  {e.collective}: {np.mean(e.bytes):,.0f} bytes of {e.dtype}, {when}'
       )
     return '\n'.join(lines)
 
 
 def traffic(
-    transform,
-    params,
-    workers: int,
-    *,
-    steps: int | None = None,
-    axis_name: base.AxisName = base.WORKERS,
-    **extra,
+  transform,
+  params,
+  workers: int,
+  *,
+  steps: int | None = None,
+  axis_name: base.AxisName = base.WORKERS,
+  **extra,
 ) -> Traffic:
   """Reads off a program what each worker sends, and when.
 
@@ -155,12 +155,12 @@ def traffic(
 
 
 def data_dependent_collectives(
-    transform,
-    params,
-    workers: int,
-    *,
-    axis_name: base.AxisName = base.WORKERS,
-    **extra,
+  transform,
+  params,
+  workers: int,
+  *,
+  axis_name: base.AxisName = base.WORKERS,
+  **extra,
 ) -> list[str]:
   """Lists the collectives that run or not according to data; none should.
 
@@ -189,8 +189,8 @@ def data_dependent_collectives(
   program = partial.oblivious(transform, params, workers, axis_name, extra)
   found = []
   jax.eval_shape(
-      lambda values: found.append(program.step(values)[1].data_dependent),
-      program.start,
+    lambda values: found.append(program.step(values)[1].data_dependent),
+    program.start,
   )
   return found[0]
 
@@ -203,8 +203,8 @@ def _follow(program, workers, steps) -> Traffic:
     values, interpreter = program.step(values)
     if interpreter.data_dependent:
       raise ValueError(
-          'traffic cannot be read off a program in which data decide whether '
-          f'workers communicate: {"; ".join(interpreter.data_dependent)}.'
+        'traffic cannot be read off a program in which data decide whether '
+        f'workers communicate: {"; ".join(interpreter.data_dependent)}.'
       )
     events[:] = interpreter.events
     return values, [jnp.asarray(e.condition, bool) for e in events]
@@ -215,12 +215,12 @@ def _follow(program, workers, steps) -> Traffic:
 
   runs = follow(program.start, steps)
   return Traffic(
-      tuple(
-          _exchange(event, np.asarray(ran), workers)
-          for event, ran in zip(events, runs, strict=True)
-      ),
-      workers,
-      steps,
+    tuple(
+      _exchange(event, np.asarray(ran), workers)
+      for event, ran in zip(events, runs, strict=True)
+    ),
+    workers,
+    steps,
   )
 
 
@@ -230,7 +230,7 @@ def _whole_periods(result: Traffic) -> Traffic:
   common = math.lcm(*periods)
   steps = result.steps // common * common or result.steps
   exchanges = tuple(
-      dataclasses.replace(e, runs=e.runs[:steps]) for e in result.exchanges
+    dataclasses.replace(e, runs=e.runs[:steps]) for e in result.exchanges
   )
   return Traffic(exchanges, result.workers, steps)
 
@@ -246,9 +246,9 @@ def _exchange(event, ran, workers) -> Exchange:
     for source, target in eqn.params['perm']:
       senders[source] += source != target
   return Exchange(
-      collective=eqn.primitive.name,
-      dtype=operands[0].dtype,
-      bytes=size * senders,
-      messages=senders,
-      runs=event.times * ran.astype(np.int64),
+    collective=eqn.primitive.name,
+    dtype=operands[0].dtype,
+    bytes=size * senders,
+    messages=senders,
+    runs=event.times * ran.astype(np.int64),
   )

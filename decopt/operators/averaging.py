@@ -20,9 +20,9 @@ class GossipState(NamedTuple):
 
 
 def gossip(
-    topology: topology_lib.Topology,
-    *,
-    axis_name: base.AxisName = base.WORKERS,
+  topology: topology_lib.Topology,
+  *,
+  axis_name: base.AxisName = base.WORKERS,
 ) -> base.Operator:
   r"""Averages with the neighbours in a graph.
 
@@ -50,8 +50,8 @@ def gossip(
 
   Example:
     >>> optimizer = optax.chain(
-    ...     optax.adam(1e-3),
-    ...     decopt.mix_iterates(decopt.gossip(decopt.ring(8))))
+    ...   optax.adam(1e-3), decopt.mix_iterates(decopt.gossip(decopt.ring(8)))
+    ... )
 
   References:
     Xiao and Boyd, `Fast linear iterations for distributed averaging
@@ -59,9 +59,9 @@ def gossip(
   """
   if not topology.is_row_stochastic():
     raise ValueError(
-        f'gossip needs weights whose rows sum to 1, but those of topology '
-        f'{topology.name!r} do not: averaging would change workers that agree. '
-        'Use metropolis(graph), which gives weights to any undirected graph.'
+      f'gossip needs weights whose rows sum to 1, but those of topology '
+      f'{topology.name!r} do not: averaging would change workers that agree. '
+      'Use metropolis(graph), which gives weights to any undirected graph.'
     )
   varies = topology.period > 1
 

@@ -27,10 +27,10 @@ class EveryState(NamedTuple):
 
 
 def every(
-    operator: base.Operator,
-    period: int | Callable[[jax.Array], jax.Array],
-    *,
-    schedule: optax.Schedule | None = None,
+  operator: base.Operator,
+  period: int | Callable[[jax.Array], jax.Array],
+  *,
+  schedule: optax.Schedule | None = None,
 ) -> base.Operator:
   r"""Lets an operator act at the end of each period, and not in between.
 
@@ -44,7 +44,7 @@ def every(
 
   A ``period`` that is a function gives the length of the round that begins
   after :math:`t` steps, as :math:`H(t)`, or, with a ``schedule``
-  :math:`\eta`, as :math:`H(\eta(t))`; values below 1 count as 1. Between two
+  :math:`\eta`, as :math:`H(\eta(t))`; values below 1, and NaN, count as 1. Between two
   actions nothing is communicated, in any layout: the decision hangs on a
   `decopt.Clock` and never on data. The mean over workers is preserved if the
   operator preserves it.
@@ -74,7 +74,9 @@ def every(
 
   def init(params):
     start = base.Clock.start()
-    return EveryState(start, base.Clock(length(start.count)), operator.init(params))
+    return EveryState(
+      start, base.Clock(length(start.count)), operator.init(params)
+    )
 
   def update(tree, state, params=None, **extra):
     step = state.step.tick()
@@ -107,7 +109,7 @@ class DampedState(NamedTuple):
 
 
 def damped(
-    operator: base.Operator, rate: optax.ScalarOrSchedule
+  operator: base.Operator, rate: optax.ScalarOrSchedule
 ) -> base.Operator:
   r"""Goes a part of the way that an operator goes.
 
@@ -145,7 +147,10 @@ def damped(
     moved, inner = operator.update(tree, state.inner, params, **extra)
 
     def blend(x, y):
-      return ((1 - gamma) * x + gamma * y).astype(x.dtype)
+      dtype = base.wide(x.dtype)
+      part = jnp.asarray(gamma).astype(dtype)
+      mixed = (1 - part) * x.astype(dtype) + part * y.astype(dtype)
+      return mixed.astype(x.dtype)
 
     step = state.step.tick() if scheduled else None
     return jax.tree.map(blend, tree, moved), DampedState(step, inner)
@@ -194,16 +199,16 @@ def _period_function(period, schedule) -> Callable[[jax.Array], jax.Array]:
     steps = _positive_int('every', 'period', period)
     if schedule is not None:
       raise TypeError(
-          f'every got period={period} and a schedule; with a schedule, period '
-          'is a function of its value, such as lambda rate: 0.1 / rate.'
+        f'every got period={period} and a schedule; with a schedule, period '
+        'is a function of its value, such as lambda rate: 0.1 / rate.'
       )
     return lambda count: jnp.asarray(steps, jnp.int32)
 
   def length(count):
     value = period(count if schedule is None else schedule(count))
+    value = jnp.where(value >= 1, value, 1)  # 1 for NaN, too
     # The largest period, not an overflow, for a schedule that reaches zero.
-    value = jnp.clip(value, 1, np.iinfo(np.int32).max // 2)
-    return value.astype(jnp.int32)
+    return jnp.minimum(value, np.iinfo(np.int32).max // 2).astype(jnp.int32)
 
   return length
 
@@ -211,14 +216,14 @@ def _period_function(period, schedule) -> Callable[[jax.Array], jax.Array]:
 def _positive_int(function, argument, value) -> int:
   if isinstance(value, bool) or not isinstance(value, numbers.Integral):
     raise TypeError(
-        f'{function} got {argument}={value!r} of type {type(value).__name__}; '
-        'it must be an int.'
+      f'{function} got {argument}={value!r} of type {type(value).__name__}; '
+      'it must be an int.'
     )
   if value < 1:
     raise ValueError(
-        f'{function} got {argument}={value}; it must be at least 1, which is '
-        'every step.'
-        if function == 'every'
-        else f'{function} got {argument}={value}; it must be at least 1.'
+      f'{function} got {argument}={value}; it must be at least 1, which is '
+      'every step.'
+      if function == 'every'
+      else f'{function} got {argument}={value}; it must be at least 1.'
     )
   return int(value)

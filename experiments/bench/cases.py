@@ -16,8 +16,8 @@ from experiments.bench import timing
 
 #: Relative difference between the losses of both sides that rounding explains.
 TOLERANCE = 1e-4
-#: Rounds in which the hand-written forms compete for being the reference.
-HEATS = 3
+#: How often the hand-written forms run to decide which is the reference.
+HEATS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,17 +52,15 @@ class Case:
   Attributes:
     name: the row's name.
     target: largest ratio of times that is good enough.
-    description: what is compared, in a few words.
     build: makes the programs; called in a process of the case's own.
-    rounds: how often `timing.compare` goes around.
+    repeats: of `timing.compare`.
     devices: CPU devices the programs need.
   """
 
   name: str
   target: float
-  description: str
   build: Callable[[], Contest]
-  rounds: int = 15
+  repeats: int = 15
   devices: int = 1
 
 
@@ -77,6 +75,7 @@ class Result:
     reference: of the fastest hand-written form, in ``unit``.
     unit: of the two.
     form: which hand-written form that was.
+    others: times of the other forms, over that of the fastest.
   """
 
   name: str
@@ -85,6 +84,7 @@ class Result:
   reference: float
   unit: str
   form: str
+  others: Mapping[str, float]
 
   def row(self) -> dict[str, Any]:
     """The result as `--json` writes it."""
@@ -97,24 +97,22 @@ class Result:
     }
 
 
-def measure(case: Case, rounds: int | None = None) -> Result:
+def measure(case: Case, repeats: int | None = None) -> Result:
   """Builds the programs of a case, checks that they agree, and times them.
 
   Args:
     case: the case.
-    rounds: in place of the case's own number.
+    repeats: in place of the case's own number.
 
   Raises:
     ArithmeticError: if the two sides do not compute the same.
   """
   contest = case.build()
   check_agreement(case.name, contest)
-  form = timing.fastest(contest.references, rounds=HEATS)
-  reference = contest.references[form]
-  # Once more, since the check may have left other programs' data in caches.
-  contest.decopt()
+  heats = timing.medians(contest.references, repeats=HEATS)
+  form, best = min(heats.items(), key=lambda item: item[1])
   found = timing.compare(
-    contest.decopt, reference, rounds=rounds or case.rounds
+    contest.decopt, contest.references[form], repeats=repeats or case.repeats
   )
   return Result(
     case.name,
@@ -123,6 +121,7 @@ def measure(case: Case, rounds: int | None = None) -> Result:
     contest.value(found.reference_seconds),
     contest.unit,
     form,
+    {name: heat / best for name, heat in heats.items() if name != form},
   )
 
 

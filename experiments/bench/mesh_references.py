@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import flatten_util
 from jax.sharding import AxisType
 from jax.sharding import Mesh
 from jax.sharding import NamedSharding
@@ -23,28 +22,26 @@ _STACKED = PartitionSpec(_AXIS)
 
 
 def flat(loss: references.Loss, params: Any, workers: int, rate: float):
-  """One flat buffer on each device; its gradient is taken as a whole."""
+  """One flat buffer on each device, moved and sent as it is."""
   _check(workers)
-  row, restore = flatten_util.ravel_pytree(params)
-  flat_loss = jax.value_and_grad(lambda x, batch: loss(restore(x), batch))
+  value_and_gradient = references.flat_gradient(loss, params)
 
   def step(x, batch):
-    value, gradient = flat_loss(x, batch)
+    value, gradient = value_and_gradient(x, batch)
     x = x - rate * gradient
     return (x + _from_partner(x)) / 2, value
 
-  return _scanned(step), _copies(row)
+  return _scanned(step), _copies(jax.jit(references.pack)(params))
 
 
 def one_message(loss: references.Loss, params: Any, workers: int, rate: float):
-  """Parameters apart; flattened into one buffer only to be sent."""
+  """Parameters apart; gathered into one flat buffer only to be sent."""
   _check(workers)
 
   def step(tree, batch):
     value, gradient = jax.value_and_grad(loss)(tree, batch)
     tree = jax.tree.map(lambda x, g: x - rate * g, tree, gradient)
-    message, restore = flatten_util.ravel_pytree(tree)
-    received = restore(_from_partner(message))
+    received = references.unpack(_from_partner(references.pack(tree)), tree)
     return jax.tree.map(lambda x, y: (x + y) / 2, tree, received), value
 
   return _scanned(step), jax.tree.map(_copies, params)

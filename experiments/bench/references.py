@@ -19,7 +19,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import flatten_util
+import numpy as np
 
 Loss = Callable[[Any, dict[str, jax.Array]], jax.Array]
 
@@ -39,14 +39,13 @@ def leaves(loss: Loss, params: Any, workers: int, rate: float):
 
 def flat(loss: Loss, params: Any, workers: int, rate: float):
   """One buffer ``[workers, size]`` for everything, and `jax.vmap`."""
-  row, restore = flatten_util.ravel_pytree(params)
-  flat_loss = jax.value_and_grad(lambda x, batch: loss(restore(x), batch))
+  gradient = flat_gradient(loss, params)
 
   def step(rows, batch):
-    losses, gradients = jax.vmap(flat_loss)(rows, batch)
+    losses, gradients = jax.vmap(gradient)(rows, batch)
     return _ring_mean(rows - rate * gradients), losses
 
-  return _scanned(step), _copies(row, workers)
+  return _scanned(step), _copies(jax.jit(pack)(params), workers)
 
 
 def apart(loss: Loss, params: Any, workers: int, rate: float):
@@ -81,6 +80,40 @@ def one_batch(loss: Loss, params: Any, workers: int, rate: float):
   return _scanned(step), jax.tree.map(jnp.array, params)
 
 
+def flat_gradient(loss: Loss, params: Any):
+  """Returns ``(x, batch) -> (loss, gradient)`` for parameters in a flat array.
+
+  On CPU this is a tenth faster than differentiating through `unpack`, whose
+  gradient is a sum of padded arrays.
+  """
+
+  def value_and_gradient(x, batch):
+    value, gradient = jax.value_and_grad(loss)(unpack(x, params), batch)
+    return value, pack(gradient)
+
+  return value_and_gradient
+
+
+def pack(tree: Any) -> jax.Array:
+  """Gathers all arrays of a tree into a flat one.
+
+  They are concatenated as rows: XLA on CPU can take 100 times as long to
+  concatenate arrays of one axis.
+  """
+  rows = [x.reshape(1, -1) for x in jax.tree.leaves(tree)]
+  return jnp.concatenate(rows, axis=1)[0]
+
+
+def unpack(x: jax.Array, like: Any) -> Any:
+  """Undoes `pack`: returns a tree of the shapes of ``like``."""
+  leaves, treedef = jax.tree.flatten(like)
+  parts, start = [], 0
+  for leaf in leaves:
+    parts.append(x[start : start + leaf.size].reshape(leaf.shape))
+    start += leaf.size
+  return jax.tree.unflatten(treedef, parts)
+
+
 def gather(data: dict[str, jax.Array], rows: jax.Array):
   """Returns the examples at ``rows``, which are known to be valid indices."""
   return jax.tree.map(lambda x: x.at[rows].get(mode='promise_in_bounds'), data)
@@ -101,7 +134,8 @@ def _scanned(step):
 
 
 def _copies(x, workers):
-  return jnp.array(jnp.broadcast_to(x, (workers, *x.shape)))
+  # By numpy, since each shape would be a small program to compile.
+  return jnp.array(np.stack([x] * workers))
 
 
 def _ring_mean(x):

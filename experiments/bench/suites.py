@@ -14,9 +14,7 @@ import jax
 from experiments import errors
 from experiments.bench import cases
 
-SUITES = {
-  'core': ('experiments.bench.core', 'a step of gossip SGD, and start-up'),
-}
+SUITES = {'core': 'experiments.bench.core'}
 
 
 def load(suite: str) -> dict[str, cases.Case]:
@@ -27,8 +25,7 @@ def load(suite: str) -> dict[str, cases.Case]:
   """
   if suite not in SUITES:
     raise errors.unknown('suite', suite, SUITES)
-  module, _ = SUITES[suite]
-  listed = importlib.import_module(module).cases()
+  listed = importlib.import_module(SUITES[suite]).cases()
   return {case.name: case for case in listed}
 
 
@@ -50,7 +47,7 @@ def select(suite: str, only: list[str] | None = None) -> list[cases.Case]:
 
 
 def measured(
-  suite: str, selected: Sequence[cases.Case], rounds: int | None
+  suite: str, selected: Sequence[cases.Case], repeats: int | None
 ) -> Iterator[tuple[cases.Case, cases.Result]]:
   """Yields results; each case runs in a new process.
 
@@ -59,13 +56,13 @@ def measured(
   context = multiprocessing.get_context('spawn')
   for case in selected:
     with concurrent.futures.ProcessPoolExecutor(1, context) as process:
-      job = process.submit(measure_by_name, suite, case.name, rounds)
+      job = process.submit(measure_by_name, suite, case.name, repeats)
       yield case, job.result()
 
 
-def measure_by_name(suite: str, name: str, rounds: int | None) -> cases.Result:
+def measure_by_name(suite: str, name: str, repeats: int | None) -> cases.Result:
   """Measures a case in this process, which has not used any device yet."""
   (case,) = select(suite, [name])
   if case.devices > 1:
     jax.config.update('jax_num_cpu_devices', case.devices)
-  return cases.measure(case, rounds)
+  return cases.measure(case, repeats)

@@ -2,8 +2,8 @@
 
 A machine is never quiet: clocks change, neighbours come and go, memory fills. A
 ratio survives this if both sides are timed within the same moment, many times
-over, in an order that a steady drift does not favour. So a round runs ours,
-theirs, theirs, ours, and the answer is the median over rounds.
+over, in an order that a steady drift does not favour. So a repetition is ours,
+theirs, theirs, ours, and the answer is the median over repetitions.
 """
 
 import statistics
@@ -20,8 +20,8 @@ class Timing(NamedTuple):
   """What `compare` found.
 
   Attributes:
-    ratio: our time over theirs, the median over rounds of paired times; it is
-      not exactly the quotient of the other two.
+    ratio: our time over theirs, the median over repetitions; it is not exactly
+      the quotient of the other two.
     seconds: of one run of ours, the median over all.
     reference_seconds: of one run of theirs.
   """
@@ -35,7 +35,7 @@ def compare(
   ours: Program,
   theirs: Program,
   *,
-  rounds: int,
+  repeats: int,
   clock: Clock = time.perf_counter,
 ) -> Timing:
   """Times two programs in turns.
@@ -46,21 +46,21 @@ def compare(
   Args:
     ours: the program whose time is the numerator.
     theirs: the program to hold it against.
-    rounds: how often to run ours, theirs, theirs, ours.
+    repeats: how often to run ours, theirs, theirs, ours.
     clock: seconds as a number that grows.
 
   Raises:
-    ValueError: if there is no round.
+    ValueError: if ``repeats`` is not positive.
 
   Example:
     >>> ticks = iter(range(100))
-    >>> compare(lambda: 0, lambda: 0, rounds=3, clock=lambda: next(ticks))
-    Timing(ratio=1.0, seconds=1, reference_seconds=1)
+    >>> compare(lambda: 0, lambda: 0, repeats=3, clock=lambda: next(ticks))
+    Timing(ratio=1.0, seconds=1.0, reference_seconds=1.0)
   """
-  if rounds < 1:
-    raise ValueError(f'rounds is {rounds}; timing needs at least 1.')
+  if repeats < 1:
+    raise ValueError(f'repeats is {repeats}; timing needs at least 1.')
   ratios, our_times, their_times = [], [], []
-  for _ in range(rounds):
+  for _ in range(repeats):
     first = seconds(ours, clock)
     second = seconds(theirs, clock)
     third = seconds(theirs, clock)
@@ -75,26 +75,24 @@ def compare(
   )
 
 
-def fastest(
+def medians(
   programs: Mapping[str, Program],
   *,
-  rounds: int,
+  repeats: int,
   clock: Clock = time.perf_counter,
-) -> str:
-  """Returns the name of the program with the smallest median time.
+) -> dict[str, float]:
+  """Returns the median seconds of each program.
 
   Args:
     programs: by name; each should have run once.
-    rounds: how often to run all of them in turn.
+    repeats: how often to run all of them in turn.
     clock: seconds as a number that grows.
   """
-  if len(programs) == 1:
-    return next(iter(programs))
   times = {name: [] for name in programs}
-  for _ in range(rounds):
+  for _ in range(repeats):
     for name, program in programs.items():
       times[name].append(seconds(program, clock))
-  return min(times, key=lambda name: statistics.median(times[name]))
+  return {name: statistics.median(values) for name, values in times.items()}
 
 
 def seconds(program: Program, clock: Clock = time.perf_counter) -> float:

@@ -27,31 +27,12 @@ WORKLOADS = {
 RESERVED = ('partition', 'alpha', 'sizes')
 
 
-def fields(name: str) -> dict[str, Any]:
-  """The fields of a workload and their defaults, without building it.
-
-  Args:
-    name: a key of `WORKLOADS`.
-
-  Raises:
-    ValueError: if there is no such workload, with the name that was meant.
-
-  Example:
-    >>> fields('text')['context']
-    64
-  """
-  base.check_name('workload', name, WORKLOADS)
-  parameters = inspect.signature(WORKLOADS[name][0]).parameters
-  return {key: value.default for key, value in parameters.items()}
-
-
 def make(config: Mapping[str, Any]) -> Workload:
   """Builds the workload that a config names.
 
   Args:
-    config: the `workload` part of a config: `name`, any of its `fields`, and
-      `partition`, `alpha` and `sizes`, which are for `partition` and ignored
-      here.
+    config: the `workload` part of a config: `name`, any of the factory's
+      arguments, and the fields in `RESERVED`, which are ignored here.
 
   Returns:
     The workload.
@@ -70,8 +51,11 @@ def make(config: Mapping[str, Any]) -> Workload:
       f'workload has no name; give one of {", ".join(sorted(WORKLOADS))}'
     )
   name = options.pop('name')
-  known = fields(name)
+  base.check_name('workload', name, WORKLOADS)
+  factory, _ = WORKLOADS[name]
   options = {k: v for k, v in options.items() if k not in RESERVED}
   for field in options:
-    base.check_name(f'field of the workload {name!r},', field, known)
-  return WORKLOADS[name][0](**options)
+    base.check_name(
+      f'{name} field', field, inspect.signature(factory).parameters
+    )
+  return factory(**options)

@@ -32,7 +32,7 @@ def patches(
 ) -> jax.Array:
   """Gathers what lies under the kernel at each position.
 
-  Built from shifted slices: on a CPU that is more than twice as fast, with its
+  Built from shifted slices: on a CPU that is about twice as fast, with its
   gradient, as `lax.conv_general_dilated_patches`.
 
   Args:

@@ -53,7 +53,7 @@ def digits(
   # Here, because `import experiments.workloads` must not import flax.
   from experiments.workloads import supervised
 
-  module = _module(model, hidden, tuple(channels), norm, convolution)
+  module = _module(model, hidden, channels, norm, convolution)
   train, test = load()
   return supervised.supervised(
     'digits',
@@ -69,10 +69,15 @@ def _module(model, hidden, channels, norm, convolution):
   from experiments.workloads import convolution as convolutions
   from experiments.workloads import networks
 
-  base.check_name('model of digits', model, MODELS)
+  base.check_name('digits model', model, MODELS)
   base.check_name('norm', norm, networks.NORMS)
   base.check_name('convolution method', convolution, convolutions.METHODS)
   base.check_count('workload.hidden', hidden)
+  if not isinstance(channels, Sequence) or isinstance(channels, str):
+    raise TypeError(
+      f'workload.channels is {channels!r}; give the features of each block, '
+      'such as (16, 32)'
+    )
   for features in channels:
     base.check_count('each entry of workload.channels', features)
   if not 1 <= len(channels) <= 3:
@@ -81,7 +86,7 @@ def _module(model, hidden, channels, norm, convolution):
       'image, so give one to three'
     )
   if model == 'convnet':
-    return networks.ConvNet(channels, norm=norm, method=convolution)
+    return networks.ConvNet(tuple(channels), norm=norm, method=convolution)
   if norm != 'none':
     raise ValueError(
       f"workload.norm is {norm!r}, but the model 'mlp' has no normalization; "

@@ -5,6 +5,7 @@ training hard, so this is a knob and not an accident. A partition is a function
 of labels, number of workers, and seed; the layout of the run has no part in it.
 """
 
+import numbers
 from collections.abc import Sequence
 
 import numpy as np
@@ -99,7 +100,7 @@ def partition(
 
 
 def _dirichlet(labels, workers, alpha, rng):
-  if alpha is None or not 0 < alpha < np.inf:
+  if not isinstance(alpha, numbers.Real) or not 0 < alpha < np.inf:
     raise ValueError(
       f'the dirichlet partition got alpha={alpha}; it needs a positive number, '
       'such as 0.5 (smaller: workers differ more)'

@@ -32,7 +32,7 @@ def text(
   An example is `bytes` `[context + 1]` uint8: the model sees the first
   `context` bytes and predicts the last `context`. The loss is in nats per byte;
   accuracy counts next bytes. Evaluation uses at most 256 windows, spread evenly
-  over the held-out files. The data are the same wherever the Python version is.
+  over the held-out files. Machines with the same Python have the same data.
 
   Args:
     context: bytes the model sees.
@@ -45,8 +45,8 @@ def text(
     The workload.
 
   Raises:
-    ValueError: if a number is out of range.
-    FileNotFoundError: if this Python comes without enough of its source.
+    ValueError: if a number is out of range, or if this Python comes without
+      enough of its source.
   """
   # Here, because `import experiments.workloads` must not import flax.
   from experiments.workloads import supervised
@@ -92,13 +92,13 @@ def load(
     uint8, and the number of each training window's file, `[n]` int32.
 
   Raises:
-    FileNotFoundError: if there is too little source to train and test on.
+    ValueError: if there is too little source to train and test on.
   """
   seen, held_out = files(corpus_bytes)
   train = [windows(source, context) for source in seen]
   test = [windows(source, context) for source in held_out]
   if not sum(map(len, train)) or not sum(map(len, test)):
-    raise FileNotFoundError(
+    raise ValueError(
       f'found {len(seen)} training files and {len(held_out)} held-out files of '
       f'source in {_folder()}, too little for windows of {context} bytes with '
       f'workload.corpus_bytes={corpus_bytes}. Raise corpus_bytes, lower '

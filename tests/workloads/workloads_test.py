@@ -1,5 +1,7 @@
 """What holds for every workload, and how one is made from a config."""
 
+import functools
+import inspect
 import subprocess
 import sys
 
@@ -28,18 +30,29 @@ CONFIGS = {
     'corpus_bytes': 300_000,
   },
 }
-CASES = tuple((name, config) for name, config in CONFIGS.items())
+CASES = tuple((name, name) for name in CONFIGS)
+KINDS = (('mlp', 'mlp'), ('batch_norm',) * 2, ('transformer',) * 2)
+
+
+@functools.cache
+def make(case):
+  """One workload for all tests of a process, so that it compiles once."""
+  return workloads.make(CONFIGS[case])
 
 
 def rows(data, selection):
   return {field: array[selection] for field, array in data.items()}
 
 
+def worker(tree, index):
+  return jax.tree.map(lambda x: x[index], tree)
+
+
 class WorkloadTest(parameterized.TestCase):
   @parameterized.named_parameters(*CASES)
-  def test_fields_agree_with_the_labels(self, config):
-    workload = workloads.make(config)
-    self.assertEqual(workload.name, config['name'])
+  def test_fields_agree_with_the_labels(self, case):
+    workload = make(case)
+    self.assertEqual(workload.name, CONFIGS[case]['name'])
     self.assertEqual(workload.labels.shape, (workload.examples,))
     self.assertEqual(workload.labels.dtype, np.int32)
     for field, array in workload.train.items():
@@ -47,11 +60,11 @@ class WorkloadTest(parameterized.TestCase):
       self.assertEqual(array.shape[1:], workload.test[field].shape[1:])
       self.assertEqual(array.dtype, workload.test[field].dtype)
 
-  @parameterized.named_parameters(*CASES)
-  def test_starts_from_the_key_alone(self, config):
-    first = workloads.make(config).init(jax.random.key(3))
-    again = workloads.make(config).init(jax.random.key(3))
-    other = workloads.make(config).init(jax.random.key(4))
+  @parameterized.named_parameters(*KINDS)
+  def test_starts_from_the_key_alone(self, case):
+    first, again, other = (
+      make(case).init(jax.random.key(seed)) for seed in (3, 3, 4)
+    )
     jax.tree.map(np.testing.assert_array_equal, first, again)
     differ = jax.tree.map(lambda a, b: bool(jnp.any(a != b)), first, other)
     self.assertTrue(any(jax.tree.leaves(differ)))
@@ -60,70 +73,59 @@ class WorkloadTest(parameterized.TestCase):
       jax.tree.map(lambda x: self.assertEqual(x.dtype, jnp.float32), tree)
 
   @parameterized.named_parameters(*CASES)
-  def test_loss_falls_in_a_few_steps(self, config):
-    workload = workloads.make(config)
-    params, model_state = workload.init(jax.random.key(0))
+  def test_loss_falls_in_a_few_steps(self, case):
+    workload = make(case)
+    variables = workload.init(jax.random.key(0))
     optimizer = optax.adam(1e-2)
-    state = optimizer.init(params)
     batch = rows(workload.train, slice(32))
 
-    @jax.jit
-    def step(params, model_state, state):
-      (loss, model_state), gradient = jax.value_and_grad(
-        workload.loss, has_aux=True
-      )(params, model_state, batch, jax.random.key(0))
-      updates, state = optimizer.update(gradient, state)
-      return optax.apply_updates(params, updates), model_state, state, loss
+    def step(carry, key):
+      params, model_state, state = carry
+      gradient = jax.value_and_grad(workload.loss, has_aux=True)
+      (loss, model_state), g = gradient(params, model_state, batch, key)
+      updates, state = optimizer.update(g, state)
+      return (optax.apply_updates(params, updates), model_state, state), loss
 
-    losses = []
-    for _ in range(15):
-      params, model_state, state, loss = step(params, model_state, state)
-      losses.append(float(loss))
+    @jax.jit
+    def train(params, model_state):
+      carry = params, model_state, optimizer.init(params)
+      return jax.lax.scan(step, carry, jax.random.split(jax.random.key(1), 15))
+
+    _, losses = train(*variables)
     self.assertLess(losses[-1], 0.75 * losses[0])
 
-  @parameterized.named_parameters(*CASES)
-  def test_maps_over_workers(self, config):
-    workload = workloads.make(config)
-    params, model_state = jax.vmap(workload.init)(
-      jax.random.split(jax.random.key(0), 2)
-    )
-    batch = {
-      field: array[:10].reshape(2, 5, *array.shape[1:])
-      for field, array in workload.train.items()
-    }
-    keys = jax.random.split(jax.random.key(1), 2)
-    args = (params, model_state, batch)
-    mapped = (
-      jax.jit(jax.vmap(workload.loss))(*args, keys),
-      jax.jit(jax.vmap(workload.evaluate))(*args),
-    )
-    for worker in range(2):
-      mine, key, result = jax.tree.map(
-        lambda x: x[worker], (args, keys, mapped)
-      )
-      expected = workload.loss(*mine, key), workload.evaluate(*mine)
+  @parameterized.named_parameters(*KINDS)
+  def test_maps_over_workers(self, case):
+    workload = make(case)
+    variables = [workload.init(jax.random.key(seed)) for seed in (0, 1)]
+    batches = [rows(workload.train, slice(a, a + 5)) for a in (0, 5)]
+    key = jax.random.key(2)
+
+    def both(variables, batch):
+      loss = workload.loss(*variables, batch, key)
+      return loss, workload.evaluate(*variables, batch)
+
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *variables)
+    batch = jax.tree.map(lambda *x: jnp.stack(x), *batches)
+    mapped = jax.jit(jax.vmap(both))(stacked, batch)
+    alone = jax.jit(both)
+    for index in range(2):
       jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
-        result,
-        expected,
+        worker(mapped, index),
+        alone(variables[index], batches[index]),
       )
 
-  @parameterized.named_parameters(*CASES)
-  def test_evaluates_all_held_out_examples_at_once(self, config):
-    workload = workloads.make(config)
+  @parameterized.named_parameters(*KINDS)
+  def test_evaluates_all_held_out_examples_at_once(self, case):
+    workload = make(case)
     variables = workload.init(jax.random.key(0))
     metrics = jax.jit(workload.evaluate)(*variables, workload.test)
     self.assertEqual(metrics.keys(), {'loss', 'accuracy'})
     for value in metrics.values():
       self.assertEqual((value.shape, value.dtype), ((), jnp.float32))
-    half = len(next(iter(workload.test.values()))) // 2
-    halves = [
-      workload.evaluate(*variables, rows(workload.test, slice(a, a + half)))
-      for a in (0, half)
-    ]
-    for name, value in metrics.items():
-      mean = (halves[0][name] + halves[1][name]) / 2
-      np.testing.assert_allclose(value, mean, rtol=1e-5, atol=1e-6)
+    self.assertBetween(metrics['accuracy'], 0, 0.5)  # it has learned nothing
+    self.assertBetween(metrics['loss'], 1, 7)
 
 
 class MakeTest(parameterized.TestCase):
@@ -144,7 +146,7 @@ class MakeTest(parameterized.TestCase):
     (
       'field',
       {'name': 'digits', 'hiden': 3},
-      "field 'hiden' of the workload 'digits'; did you mean 'hidden'",
+      "no digits field 'hiden'; did you mean 'hidden'",
     ),
     ('model', {'name': 'digits', 'model': 'mpl'}, "did you mean 'mlp'"),
     (
@@ -174,11 +176,14 @@ class MakeTest(parameterized.TestCase):
   def test_a_count_must_be_a_whole_number(self):
     with self.assertRaisesRegex(TypeError, "hidden is '64', of type str"):
       workloads.make({'name': 'digits', 'hidden': '64'})
+    with self.assertRaisesRegex(TypeError, r'channels is 8; .* \(16, 32\)'):
+      workloads.make({'name': 'digits', 'channels': 8})
 
-  def test_lists_the_fields_of_each_workload(self):
-    for name, (_, description) in workloads.WORKLOADS.items():
-      self.assertNotEmpty(workloads.fields(name))
-      self.assertNotIn('\n', description)
+  def test_each_workload_has_a_line_and_defaults(self):
+    for factory, description in workloads.WORKLOADS.values():
+      for field in inspect.signature(factory).parameters.values():
+        self.assertIsNot(field.default, inspect.Parameter.empty)
+      self.assertLess(len(description), 60)
 
   def test_import_is_light(self):
     program = (

@@ -1,0 +1,62 @@
+"""Every algorithm against its recursion in numpy, in every layout."""
+
+import jax
+import numpy as np
+from absl.testing import absltest
+from absl.testing import parameterized
+
+import decopt
+from tests import helpers
+
+
+class RecursionTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    helpers.cases(helpers.ALGORITHMS, helpers.EXECUTORS)
+  )
+  def test_follows_the_recursion_of_the_paper(self, algorithm, execute):
+    problem = helpers.LeastSquares()
+    start = algorithm.start(problem)
+    transforms = {
+      name: algorithm.build(helpers.OPTIMIZERS[name].optax, helpers.WORKERS)
+      for name in algorithm.optimizers
+    }
+    with jax.enable_x64(True):
+      results = helpers.run(execute, transforms, problem, start=start)
+    for name, x in results.items():
+      adapt = helpers.OPTIMIZERS[name].oracle()
+      expected = algorithm.oracle(
+        start, problem.gradient, adapt, steps=helpers.STEPS
+      )
+      self.assertEqual(x.dtype, np.float64)
+      np.testing.assert_allclose(
+        x, expected, rtol=1e-10, atol=1e-12, err_msg=name
+      )
+
+  @parameterized.named_parameters(helpers.cases(helpers.ALGORITHMS))
+  def test_layouts_agree_in_single_precision(self, algorithm):
+    problem = helpers.LeastSquares(seed=1)
+    start = algorithm.start(problem)
+    optimizer = helpers.OPTIMIZERS['momentum'].optax
+    transforms = {'it': algorithm.build(optimizer, helpers.WORKERS)}
+    results = {
+      name: helpers.run(execute, transforms, problem, start=start)['it']
+      for name, execute in helpers.EXECUTORS.items()
+    }
+    for name, x in results.items():
+      self.assertEqual(x.dtype, np.float32)
+      np.testing.assert_allclose(
+        x, results['simulation'], rtol=2e-5, atol=2e-6, err_msg=name
+      )
+
+  @parameterized.named_parameters(helpers.cases(helpers.ALGORITHMS))
+  def test_never_lets_data_decide_who_communicates(self, algorithm):
+    params = decopt.worker(helpers.LeastSquares().params(), 0)
+    for optimizer in helpers.OPTIMIZERS.values():
+      transform = algorithm.build(optimizer.optax, helpers.WORKERS)
+      self.assertEmpty(
+        decopt.data_dependent_collectives(transform, params, helpers.WORKERS)
+      )
+
+
+if __name__ == '__main__':
+  absltest.main()
