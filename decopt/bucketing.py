@@ -23,7 +23,7 @@ ALONE = 1 << 20
 FULL = 4 << 20
 #: There are at most so many buckets for compilation's sake, and one is worth
 #: so many kernels.
-MOST, WORTH = 32, 4
+MOST, WORTH = 32, 2
 
 
 def in_buckets(

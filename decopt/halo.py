@@ -10,6 +10,7 @@ there read it.
 
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def _shipments(weights, devices, local) -> tuple[Shipment, ...]:
     # with the same pairs travel together and no row is sent for nothing.
     counts = [len(rows) for rows in needed]
     levels = sorted({0, *counts})
-    for low, high in zip(levels[:-1], levels[1:], strict=True):
+    for low, high in itertools.pairwise(levels):
       senders = [s for s in range(devices) if counts[s] >= high]
       rows = np.zeros((devices, high - low), np.int32)
       for sender in senders:

@@ -103,6 +103,13 @@ def communicates(eqn, axis_name: base.AxisName) -> bool:
   )
 
 
+def length(jaxpr) -> int:
+  """Counts the equations of a program, those inside of others included."""
+  return sum(
+    1 + sum(map(length, inner_jaxprs(eqn))) for eqn in opened(jaxpr)[0].eqns
+  )
+
+
 def bind(eqn, inputs: Sequence[Any]) -> list[Any]:
   """Runs one equation on inputs of one's own."""
   params = eqn.primitive.get_bind_params(eqn.params)

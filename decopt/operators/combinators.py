@@ -44,10 +44,10 @@ def every(
 
   A ``period`` that is a function gives the length of the round that begins
   after :math:`t` steps, as :math:`H(t)`, or, with a ``schedule``
-  :math:`\eta`, as :math:`H(\eta(t))`; values below 1, and NaN, count as 1. Between two
-  actions nothing is communicated, in any layout: the decision hangs on a
-  `decopt.Clock` and never on data. The mean over workers is preserved if the
-  operator preserves it.
+  :math:`\eta`, as :math:`H(\eta(t))`; values below 1, and NaN, count as 1.
+  Between two actions nothing is communicated, in any layout: the decision
+  hangs on a `decopt.Clock` and never on data. The mean over workers is
+  preserved if the operator preserves it.
 
   Args:
     operator: a `decopt.Operator`.

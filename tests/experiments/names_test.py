@@ -18,7 +18,7 @@ from experiments import workloads
 
 PARAMS = {'kernel': jnp.ones((4, 8)), 'bias': jnp.zeros(8)}
 
-#: They are deprecated in optax, which says so.
+#: They work, but optax warns that they will change or go.
 DEPRECATED = {'noisy_sgd', 'optimistic_adam'}
 
 
@@ -27,11 +27,19 @@ class OptimizersTest(parameterized.TestCase):
     *sorted(optimizers.optimizers().keys() - DEPRECATED)
   )
   def test_needs_a_name_and_a_learning_rate_only(self, name):
+    self.step(name)
+
+  def step(self, name):
     optimizer = optimizers.build({'name': name, 'learning_rate': 0.1}, 10)
     state = jax.eval_shape(optimizer.init, PARAMS)
     updates, _ = jax.eval_shape(optimizer.update, PARAMS, state, PARAMS)
     shapes = jax.tree.map(jnp.shape, PARAMS)
     self.assertEqual(jax.tree.map(lambda leaf: leaf.shape, updates), shapes)
+
+  @parameterized.parameters(*sorted(DEPRECATED))
+  def test_what_optax_will_drop_still_works(self, name):
+    with self.assertWarns((DeprecationWarning, UserWarning)):
+      self.step(name)
 
   def test_arguments_reach_optax(self):
     section = {'name': 'sgd', 'learning_rate': 1, 'momentum': 0.5}
