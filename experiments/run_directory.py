@@ -141,8 +141,8 @@ class RunDirectory:
 
   def append_metrics(self, row: Mapping[str, Any]) -> None:
     """Adds a line to ``metrics.jsonl``."""
-    with naming(self.metrics), open(self.metrics, 'ab', buffering=0) as file:
-      file.write(json.dumps(row).encode() + b'\n')
+    with naming(self.metrics), open(self.metrics, 'a') as file:
+      file.write(json.dumps(row) + '\n')
 
   def write_summary(self, summary: Mapping[str, Any]) -> None:
     write_json(self.summary, summary)

@@ -255,8 +255,8 @@ class ResumeTest(RunTest):
     rows = self.rows()
     for step in steps:
       path = self.workdir / 'checkpoints' / str(step) / 'arrays'
-      largest = max(path.rglob('*'), key=lambda p: p.stat().st_size)
-      largest.write_bytes(largest.read_bytes()[: largest.stat().st_size // 2])
+      largest = max((path / 'd').iterdir(), key=lambda p: p.stat().st_size)
+      largest.write_bytes(largest.read_bytes()[:-20])
     return rows
 
   def test_a_truncated_checkpoint_falls_back_to_the_one_before(self):

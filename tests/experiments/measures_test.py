@@ -3,7 +3,6 @@
 import io
 import types
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from absl.testing import absltest
@@ -136,14 +135,6 @@ class ProgressTest(absltest.TestCase):
 
 
 class DisplayTest(absltest.TestCase):
-  ROW = {
-    'step': 20,
-    'loss': 0.5,
-    'consensus_distance': 0.0123,
-    'steps_per_second': 10.0,
-    'accuracy_averaged': 0.9,
-  }
-
   def shown(self, terminal):
     output = io.StringIO()
     console = rich_console.Console(
@@ -151,7 +142,15 @@ class DisplayTest(absltest.TestCase):
     )
     with display.Display(100, 10, console) as screen:
       screen.advance(15)
-      screen.report(self.ROW)
+      screen.report(
+        {
+          'step': 20,
+          'loss': 0.5,
+          'consensus_distance': 0.0123,
+          'steps_per_second': 10.0,
+          'accuracy_averaged': 0.9,
+        }
+      )
     return output.getvalue()
 
   def test_elsewhere_a_report_is_a_plain_line(self):
@@ -198,20 +197,10 @@ class LayoutsTest(parameterized.TestCase):
     fields = small.fields(layout='mesh', workers=workers)
     self.assertEqual(layouts.choose(fields).mesh.size, devices)
 
-  def test_a_dispatch_ends_where_something_is_due(self):
-    for steps, expected in ((600, 30), (90, 30), (7, 1), (64, 2)):
-      fields = dict(
-        steps=steps, log_every=30, eval_every=60, checkpoint_every=0
-      )
-      self.assertEqual(setup.chunk(fields), expected)
-
-  def test_few_programs_are_compiled_and_none_twice(self):
-    experiment = setup.build(small.fields(gradient_mapping='vmap'))
-    self.assertEqual(experiment.program.mapping, 'vmap')
-    self.assertEqual(experiment.chunk, 5)
-    self.assertIsInstance(experiment.bytes_sent, list)
-    self.assertLen(experiment.bytes_sent, 60)
-    self.assertEqual(jax.tree.leaves(experiment.parameters)[0].ndim, 1)
+  @parameterized.parameters((600, 30), (90, 30), (7, 1), (64, 2))
+  def test_a_dispatch_ends_where_something_is_due(self, steps, expected):
+    intervals = {'log_every': 30, 'eval_every': 60, 'checkpoint_every': 0}
+    self.assertEqual(setup.chunk({'steps': steps, **intervals}), expected)
 
 
 if __name__ == '__main__':
