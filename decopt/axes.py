@@ -99,7 +99,8 @@ def executed_as(layout: str):
 
   Args:
     layout: ``'simulation'``, all workers on one device, where a message is a
-      read and nothing is gained by gathering leaves into buckets; or
+      read and nothing is gained by gathering leaves into buckets;
+      ``'unrolled'``, the same with every worker's buffers apart; or
       ``'mesh'``, where a permutation of workers need not be a full one, as it
       must be under `jax.vmap`.
   """
@@ -112,7 +113,12 @@ def executed_as(layout: str):
 
 def is_simulation() -> bool:
   """Says whether all workers of the traced program share one device."""
-  return _layout.get() == 'simulation'
+  return _layout.get() in ('simulation', 'unrolled')
+
+
+def is_unrolled() -> bool:
+  """Says whether workers share one device, with buffers of their own."""
+  return _layout.get() == 'unrolled'
 
 
 def is_mesh() -> bool:

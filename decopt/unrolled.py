@@ -68,7 +68,7 @@ def per_worker(fn: Callable, *, axis_name: base.AxisName, workers: int):
       counts.append(len(results[0]))
       return [*results[0], *results[1]]
 
-    with axes.executed_as('simulation'):
+    with axes.executed_as('unrolled'):
       first = [values[0] for values in apart]
       jaxpr = jaxprs.trace(flat_fn, [*shared, *first], axis_name, workers)
     rule = functools.partial(_rule, axis_name=axis_name, workers=workers)

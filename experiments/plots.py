@@ -41,8 +41,10 @@ def curves(rows: Sequence[dict[str, Any]], title: str) -> bytes:
       ['accuracy_steps', 'accuracy_bytes', 'legend'],
     ]
   )
-  for name, key in (('steps', 'step'), ('bytes', 'bytes_sent_per_worker')):
-    label = key.replace('_', ' ')
+  for name, key, label in (
+    ('steps', 'step', 'steps'),
+    ('bytes', 'bytes_sent_per_worker', 'bytes sent per worker'),
+  ):
     _loss(axes[f'loss_{name}'], rows, key, label)
     _accuracy(axes[f'accuracy_{name}'], rows, key, label)
   _consensus(axes['consensus'], rows)
@@ -85,8 +87,11 @@ def _consensus(axis, rows):
 def _logarithmic(axis):
   axis.set_yscale('log')
   low, high = axis.get_ylim()
-  marks = (1, 2, 5) if high < 100 * low else (1,)
-  axis.yaxis.set_major_locator(ticker.LogLocator(subs=marks))
+  if high < 8 * low:  # less than a decade has too few round numbers
+    axis.yaxis.set_major_locator(ticker.MaxNLocator(6))
+  else:
+    marks = (1, 2, 5) if high < 100 * low else (1,)
+    axis.yaxis.set_major_locator(ticker.LogLocator(subs=marks))
   axis.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: f'{y:g}'))
   axis.yaxis.set_minor_formatter(ticker.NullFormatter())
 

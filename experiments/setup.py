@@ -14,6 +14,7 @@ import decopt
 from experiments import algorithms
 from experiments import errors
 from experiments import layouts
+from experiments import mappings
 from experiments import optimizers
 from experiments import sections
 from experiments import step
@@ -46,7 +47,7 @@ class Experiment:
   order: sampling.BatchOrder
   optimizer: optax.GradientTransformation
   layout: layouts.Layout
-  program: step.Program
+  program: mappings.Program
   chunk: int
 
   @property

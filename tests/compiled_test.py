@@ -47,7 +47,9 @@ class ConditionalTest(parameterized.TestCase):
       MESHES,
     )
   )
-  def test_collectives_are_in_a_branch_and_nowhere_else(self, operator, execute):
+  def test_collectives_are_in_a_branch_and_nowhere_else(
+    self, operator, execute
+  ):
     program = self._programs(decopt.every(operator, 5), execute)
     self.assertEqual(program.count('conditional'), 1)
     self.assertNotEmpty(program.collectives(conditional=True))

@@ -28,7 +28,9 @@ def _exchange(plan, x, local):
   held = [list(x[d * local : (d + 1) * local]) for d in range(devices)]
   own = [list(rows) for rows in held]
   for shipment in plan.shipments:
-    arriving = {b: [own[a][r] for r in shipment.rows[a]] for a, b in shipment.pairs}
+    arriving = {
+      b: [own[a][r] for r in shipment.rows[a]] for a, b in shipment.pairs
+    }
     for device in range(devices):
       nothing = [0.0] * shipment.rows.shape[1]
       held[device] += arriving.get(device, nothing)

@@ -73,7 +73,9 @@ class ChainTest(parameterized.TestCase):
   )
   def test_consensus_is_reached_to_one_ulp(self, lift):
     step = _step(lift(decopt.all_reduce()))
-    x = np.asarray(step(self.x.astype(np.float32), np.zeros((8, 4), np.float32)))
+    x = np.asarray(
+      step(self.x.astype(np.float32), np.zeros((8, 4), np.float32))
+    )
     np.testing.assert_array_less(np.ptp(x, axis=0), 3e-7)
 
   @parameterized.named_parameters(
@@ -95,7 +97,9 @@ class ChainTest(parameterized.TestCase):
       del params, extra
       return tree + bonus, state
 
-    operator = optax.GradientTransformationExtraArgs(optax.identity().init, update)
+    operator = optax.GradientTransformationExtraArgs(
+      optax.identity().init, update
+    )
     transform = optax.chain(optax.sgd(RATE), lift(operator))
     updates, _ = transform.update(
       jnp.zeros(2), transform.init(jnp.zeros(2)), jnp.ones(2), bonus=3.0

@@ -80,7 +80,9 @@ FUNCTIONS = {
   'pmean_of_a_tree': lambda x: lax.pmean({'a': x, 'b': x[0]}, 'workers'),
   'pmax': lambda x: lax.pmax(x, 'workers'),
   'all_gather': lambda x: lax.all_gather(x, 'workers'),
-  'all_gather_tiled': lambda x: lax.all_gather(x, 'workers', axis=1, tiled=True),
+  'all_gather_tiled': lambda x: lax.all_gather(
+    x, 'workers', axis=1, tiled=True
+  ),
   'psum_scatter': lambda x: lax.psum_scatter(x, 'workers'),
   'all_to_all': lambda x: lax.all_to_all(x, 'workers', 0, 0),
   'axis_index': lambda x: x[lax.axis_index('workers')],

@@ -9,6 +9,7 @@ import enum
 import functools
 
 import jax
+import jax.numpy as jnp
 
 from decopt import base
 from decopt import jaxprs
@@ -33,6 +34,7 @@ _AFFINE = {
   'copy_p',
   'convert_element_type',
   'neg',
+  'optimization_barrier',
   'reshape',
   'slice',
   'squeeze',
@@ -95,7 +97,7 @@ def _rule(eqn, kinds, *, axis_name) -> list[Kind]:
     result = Kind.EQUAL
   elif jaxprs.mentions(eqn, axis_name):
     result = Kind.OTHER
-  elif worst == Kind.EQUAL or name in _AFFINE:
+  elif worst == Kind.EQUAL or (name in _AFFINE and not _rounds(eqn)):
     result = worst
   elif (name == 'mul' and min(kinds) == Kind.EQUAL) or (
     name == 'div' and kinds[1] == Kind.EQUAL
@@ -104,3 +106,10 @@ def _rule(eqn, kinds, *, axis_name) -> list[Kind]:
   else:
     result = Kind.OTHER
   return [result] * len(eqn.outvars)
+
+
+def _rounds(eqn) -> bool:
+  """Says whether an equation turns numbers into integers."""
+  return any(
+    not jnp.issubdtype(outvar.aval.dtype, jnp.inexact) for outvar in eqn.outvars
+  )

@@ -105,11 +105,19 @@ class Traffic:
       'messages a step from each worker'
     ]
     for e in self.exchanges:
-      when = f'every {e.period} steps' if e.period != 1 else 'every step'
       lines.append(
-        f'  {e.collective}: {np.mean(e.bytes):,.0f} bytes of {e.dtype}, {when}'
+        f'  {e.collective}: {np.mean(e.bytes):,.0f} bytes of {e.dtype}, '
+        f'{self._when(e)}'
       )
     return '\n'.join(lines)
+
+  def _when(self, exchange) -> str:
+    if exchange.period is None:
+      times = 'once' if exchange.runs.any() else 'never'
+      return f'{times} in {self.steps} steps'
+    if exchange.period == 1:
+      return 'every step'
+    return f'every {exchange.period} steps'
 
 
 def traffic(

@@ -41,7 +41,9 @@ class GossipTest(parameterized.TestCase):
 
   def test_weights_for_push_sum_are_refused(self):
     columns = decopt.Topology([[1.0, 0.5], [0.0, 0.5]], 'push')
-    with self.assertRaisesRegex(ValueError, "rows sum to 1.*'push'.*metropolis"):
+    with self.assertRaisesRegex(
+      ValueError, "rows sum to 1.*'push'.*metropolis"
+    ):
       decopt.gossip(columns)
 
   def test_state_is_empty_unless_the_graph_changes(self):

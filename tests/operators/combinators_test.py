@@ -120,9 +120,9 @@ class DampedTest(parameterized.TestCase):
 
     schedule = optax.piecewise_constant_schedule(0.25, {2: 2.0})
     injected = optax.inject_hyperparams(build)(rate=schedule)
-    _assert_same(_apply(injected), _apply(decopt.damped(
-      decopt.all_reduce(), schedule
-    )))
+    _assert_same(
+      _apply(injected), _apply(decopt.damped(decopt.all_reduce(), schedule))
+    )
 
   def test_narrow_numbers_that_agree_stay_as_they_are(self):
     x = jnp.broadcast_to(jnp.asarray(X[:1], jnp.bfloat16), X.shape)
