@@ -6,6 +6,7 @@ and some parameters are jaxprs. (What separates the constants of a `scan` from
 its carry is not among them.)
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -108,6 +109,20 @@ def length(jaxpr) -> int:
   return sum(
     1 + sum(map(length, inner_jaxprs(eqn))) for eqn in opened(jaxpr)[0].eqns
   )
+
+
+def product_sizes(jaxpr) -> list[int]:
+  """Lists the floating-point operations of each matrix product."""
+  sizes = []
+  for eqn in opened(jaxpr)[0].eqns:
+    if eqn.primitive.name == 'dot_general':
+      (contracted, _), _ = eqn.params['dimension_numbers']
+      left = eqn.invars[0].aval.shape
+      terms = math.prod(left[axis] for axis in contracted)
+      sizes.append(2 * terms * eqn.outvars[0].aval.size)
+    for inner in inner_jaxprs(eqn):
+      sizes += product_sizes(inner)
+  return sizes
 
 
 def bind(eqn, inputs: Sequence[Any]) -> list[Any]:

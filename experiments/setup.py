@@ -123,6 +123,7 @@ def build(fields: Mapping[str, Any]) -> Experiment:
       workers=workers,
       mesh=layout.mesh,
       mapping=fields['gradient_mapping'],
+      batch_size=fields['batch_size'],
       seed=fields['seed'],
     )
   except ValueError as error:

@@ -9,6 +9,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 import decopt
@@ -20,9 +21,11 @@ from experiments.mappings import TrainState
 from experiments.workloads.base import Workload
 
 # An unrolled program is as long as that of one worker times the number of
-# workers, and XLA's compile time goes with it: about 0.35 ms an equation on
-# the machine where an MLP of 16 workers took 1 s.
-_LONGEST_UNROLLED = 20_000
+# workers, and XLA's compile time goes with it.
+_LONGEST_UNROLLED = 10_000
+# It gains where products are large and loses where they are small, which
+# `jax.vmap` makes one call of. In floating-point operations of one product.
+_SMALLEST_PRODUCT = 2e6
 
 
 def init_state(
@@ -51,6 +54,7 @@ def make_program(
   workers: int,
   mesh=None,
   mapping: str = 'vmap',
+  batch_size: int = 32,
   seed: int = 0,
 ) -> Program:
   """Builds the training program.
@@ -61,6 +65,7 @@ def make_program(
     workers: number of workers.
     mesh: from `decopt.make_mesh`; None for a simulation.
     mapping: the gradient mapping; ``'auto'`` as `choose_mapping` says.
+    batch_size: examples of a worker in a step; only ``'auto'`` asks.
     seed: of the keys that losses get.
 
   Raises:
@@ -79,7 +84,9 @@ def make_program(
   if mesh is not None:
     _require_oblivious(optimizer, params, workers)
   if mapping == 'auto':
-    mapping = choose_mapping(workload, optimizer, workers=workers, mesh=mesh)
+    mapping = choose_mapping(
+      workload, optimizer, workers=workers, batch_size=batch_size, mesh=mesh
+    )
   elif mapping == 'flat' and not decopt.keeps_workers_equal(
     optimizer, params, workers
   ):
@@ -113,28 +120,39 @@ def one_worker(workload: Workload):
 
 
 def choose_mapping(
-  workload: Workload, optimizer, *, workers: int, mesh=None
+  workload: Workload,
+  optimizer,
+  *,
+  workers: int,
+  batch_size: int = 32,
+  mesh=None,
 ) -> str:
   """The rule behind ``gradient_mapping='auto'``.
 
-  ``'flat'`` in a simulation of an algorithm that keeps all workers equal;
-  ``'unrolled'`` in a simulation on CPU if the program stays short enough to
-  compile, that is, equations of a worker's gradient times workers are at most
-  20,000; ``'vmap'`` otherwise.
+  ``'flat'`` in a simulation of an algorithm that keeps all workers equal.
+  ``'unrolled'`` in a simulation on CPU where it pays: the products in a
+  worker's gradient have 2 million operations in the mean, and the program
+  stays short enough to compile (equations of the gradient times workers are at
+  most 10,000). ``'vmap'`` otherwise.
   """
   if mesh is not None:
     return 'vmap'
   params, model_state = one_worker(workload)
-  if workers == 1 or decopt.keeps_workers_equal(optimizer, params, workers):
+  if decopt.keeps_workers_equal(optimizer, params, workers):
     return 'flat'
   if jax.default_backend() != 'cpu':
     return 'vmap'
-  batch = {name: x[:1] for name, x in workload.train.items()}
+  batch = {
+    name: jax.ShapeDtypeStruct((batch_size, *x.shape[1:]), x.dtype)
+    for name, x in workload.train.items()
+  }
   gradient = jax.make_jaxpr(jax.grad(workload.loss, has_aux=True))(
     params, model_state, batch, jax.random.key(0)
   )
+  products = jaxprs.product_sizes(gradient)
+  large = bool(products) and np.mean(products) >= _SMALLEST_PRODUCT
   short = workers * jaxprs.length(gradient) <= _LONGEST_UNROLLED
-  return 'unrolled' if short else 'vmap'
+  return 'unrolled' if large and short else 'vmap'
 
 
 def _worker_step(workload, optimizer, key):

@@ -103,8 +103,8 @@ class GossipProgramTest(parameterized.TestCase):
     )
 
   def test_buckets_multiply_them(self):
-    # A leaf that travels alone, a bucket of small ones, and one of another dtype
-    # (float16: XLA on CPU sends bfloat16 as float32).
+    # A leaf that travels alone, a bucket of small ones, one of another dtype
+    # (not bfloat16, which XLA on CPU sends as float32).
     params = {
       'large': jnp.zeros(300_000),
       'small': [jnp.zeros(n) for n in range(1, 10)],

@@ -64,7 +64,7 @@ class Program:
         self._computations[name].append(_instruction(*match.groups()))
 
   def collectives(self, *, conditional=None):
-    """Returns the collectives, in total or (not) in branches of conditionals."""
+    """Returns all collectives, or those (not) in branches of conditionals."""
     inside = self._conditional_computations()
     return [
       instruction

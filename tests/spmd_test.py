@@ -162,7 +162,8 @@ class ErrorsTest(parameterized.TestCase):
     with self.assertRaisesRegex(
       ValueError,
       r"argument 1\['dense'\]\['kernel'\] has shape \(3, 4\), without a "
-      r'leading worker axis of size 8; call decopt.replicate\(tree, workers=8\)',
+      r'leading worker axis of size 8; call decopt\.replicate\(tree, '
+      r'workers=8\) first, or name the argument in shared_argnums',
     ):
       decopt.spmd(lambda x, params: x)(X, params)
 
@@ -238,10 +239,10 @@ class StacksTest(parameterized.TestCase):
   def test_placed_arrays_are_where_programs_leave_them(self, devices):
     mesh = decopt.make_mesh(devices)
     stacked = decopt.place(decopt.replicate(self.tree, 8), mesh)
-    after = decopt.spmd(lambda tree: tree, mesh=mesh)(stacked)
-    self._assert_equal(after, stacked)
+    returned = decopt.spmd(lambda tree: tree, mesh=mesh)(stacked)
+    self._assert_equal(returned, stacked)
     for before, after in zip(
-      jax.tree.leaves(stacked), jax.tree.leaves(after), strict=True
+      jax.tree.leaves(stacked), jax.tree.leaves(returned), strict=True
     ):
       self.assertTrue(
         before.sharding.is_equivalent_to(after.sharding, before.ndim)

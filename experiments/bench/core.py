@@ -175,7 +175,12 @@ def contest(
   state = step_lib.init_state(workload, optimizer, workers=workers, mesh=mesh)
   params = jax.tree.map(lambda x: np.asarray(x)[0], state.params)
   ours = step_lib.make_program(
-    workload, optimizer, workers=workers, mesh=mesh, mapping=mapping
+    workload,
+    optimizer,
+    workers=workers,
+    mesh=mesh,
+    mapping=mapping,
+    batch_size=batch,
   )
   by_hand = {}
   for name, form in forms.items():

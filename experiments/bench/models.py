@@ -22,7 +22,7 @@ def mlp_loss(params, batch) -> jax.Array:
 
 
 def convnet_loss(params, batch) -> jax.Array:
-  """Cross-entropy of blocks of 3x3 convolution, ReLU and 2x2 max-pooling.
+  """Cross-entropy of blocks of 3x3 convolution, 2x2 max-pooling and ReLU.
 
   Args:
     params: ``{'Conv_0': {'kernel', 'bias'}, ..., 'Dense_0': {...}}``.
@@ -30,7 +30,7 @@ def convnet_loss(params, batch) -> jax.Array:
   """
   x = batch['images']
   for layer in range(len(params) - 1):
-    x = _pool(jax.nn.relu(_convolve(params[f'Conv_{layer}'], x)))
+    x = jax.nn.relu(_pool(_convolve(params[f'Conv_{layer}'], x)))
   x = x.reshape(x.shape[0], -1)
   return _cross_entropy(_affine(params['Dense_0'], x), batch['labels'])
 
@@ -101,10 +101,14 @@ def _convolve(params, x):
 
 
 def _pool(x):
-  """2x2 max-pooling by reshaping, which is fast in loops."""
+  """2x2 max-pooling: the larger of two rows, then of two columns.
+
+  With its gradient, this is faster than one reduction of a reshaped array.
+  """
   batch, height, width, channels = x.shape
   x = x.reshape(batch, height // 2, 2, width // 2, 2, channels)
-  return x.max(axis=(2, 4))
+  x = jnp.maximum(x[:, :, 0], x[:, :, 1])
+  return jnp.maximum(x[:, :, :, 0], x[:, :, :, 1])
 
 
 def _cross_entropy(logits, labels):

@@ -1,5 +1,7 @@
 """Every algorithm against its recursion in numpy, in every layout."""
 
+import functools
+
 import jax
 import numpy as np
 from absl.testing import absltest
@@ -7,6 +9,17 @@ from absl.testing import parameterized
 
 import decopt
 from tests import helpers
+
+
+@functools.cache
+def _in_single_precision(execute):
+  """Trains with all algorithms, in one program."""
+  optimizer = helpers.OPTIMIZERS['momentum'].optax
+  transforms = {
+    name: algorithm.build(optimizer, helpers.WORKERS)
+    for name, algorithm in helpers.ALGORITHMS.items()
+  }
+  return helpers.run(execute, transforms, helpers.LeastSquares(seed=1))
 
 
 class RecursionTest(parameterized.TestCase):
@@ -32,20 +45,13 @@ class RecursionTest(parameterized.TestCase):
         x, expected, rtol=1e-10, atol=1e-12, err_msg=name
       )
 
-  @parameterized.named_parameters(helpers.cases(helpers.ALGORITHMS))
-  def test_layouts_agree_in_single_precision(self, algorithm):
-    problem = helpers.LeastSquares(seed=1)
-    start = algorithm.start(problem)
-    optimizer = helpers.OPTIMIZERS['momentum'].optax
-    transforms = {'it': algorithm.build(optimizer, helpers.WORKERS)}
-    results = {
-      name: helpers.run(execute, transforms, problem, start=start)['it']
-      for name, execute in helpers.EXECUTORS.items()
-    }
-    for name, x in results.items():
+  @parameterized.named_parameters(helpers.cases(helpers.EXECUTORS))
+  def test_layouts_agree_in_single_precision(self, execute):
+    expected = _in_single_precision(decopt.spmd)
+    for name, x in _in_single_precision(execute).items():
       self.assertEqual(x.dtype, np.float32)
       np.testing.assert_allclose(
-        x, results['simulation'], rtol=2e-5, atol=2e-6, err_msg=name
+        x, expected[name], rtol=2e-5, atol=2e-6, err_msg=name
       )
 
   @parameterized.named_parameters(helpers.cases(helpers.ALGORITHMS))

@@ -70,6 +70,20 @@ class GossipTest(parameterized.TestCase):
     result = jax.vmap(_once(decopt.gossip(topology)), axis_name='workers')(x)
     np.testing.assert_allclose(result, topology.weights[0] @ x, rtol=1e-6)
 
+  def test_a_plain_shard_map_is_a_layout_too(self):
+    topology = helpers.irregular(8)
+    x = jnp.arange(8.0)
+    spec = jax.sharding.PartitionSpec('workers')
+    run = jax.jit(
+      jax.shard_map(
+        _once(decopt.gossip(topology)),
+        mesh=decopt.make_mesh(8),
+        in_specs=spec,
+        out_specs=spec,
+      )
+    )
+    np.testing.assert_allclose(run(x), topology.weights[0] @ x, rtol=1e-6)
+
   def test_complex_numbers_are_averaged(self):
     x = jnp.arange(8) * (1 + 2j)
     result = decopt.spmd(_once(decopt.gossip(decopt.complete(8))))(x)
