@@ -75,13 +75,13 @@ def compare(
   )
 
 
-def medians(
+def shortest(
   programs: Mapping[str, Program],
   *,
   repeats: int,
   clock: Clock = time.perf_counter,
 ) -> dict[str, float]:
-  """Returns the median seconds of each program.
+  """Returns the shortest time of each program, which disturbances only raise.
 
   Args:
     programs: by name; each should have run once.
@@ -92,7 +92,7 @@ def medians(
   for _ in range(repeats):
     for name, program in programs.items():
       times[name].append(seconds(program, clock))
-  return {name: statistics.median(values) for name, values in times.items()}
+  return {name: min(values) for name, values in times.items()}
 
 
 def seconds(program: Program, clock: Clock = time.perf_counter) -> float:
