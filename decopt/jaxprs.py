@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.extend.core as jex
 import numpy as np
 
 from decopt import base
@@ -151,9 +150,8 @@ def walk(
   env.update(zip(jaxpr.invars, inputs, strict=True))
 
   def read(atom):
-    if isinstance(atom, jex.Literal):
-      return constant(atom.val)
-    return env[atom]
+    # A literal has a value; variables have none.
+    return constant(atom.val) if hasattr(atom, 'val') else env[atom]
 
   for eqn in jaxpr.eqns:
     outputs = rule(eqn, [read(atom) for atom in eqn.invars])

@@ -247,11 +247,16 @@ def replicate(tree, workers: int, *, mesh: Mesh | None = None):
   if workers < 1:
     raise ValueError(f'replicate got workers={workers}; it needs at least 1.')
 
+  stacked = _copies(tree, workers)
+  return stacked if mesh is None else place(stacked, mesh)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _copies(tree, workers):
   def copy(x):
     return jnp.broadcast_to(x, (workers, *jnp.shape(x)))
 
-  stacked = stacking.map_stacked(copy, tree)
-  return stacked if mesh is None else place(stacked, mesh)
+  return stacking.map_stacked(copy, tree)
 
 
 def place(stacked_tree, mesh: Mesh):

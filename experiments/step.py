@@ -13,6 +13,7 @@ import numpy as np
 import optax
 
 import decopt
+from decopt import axes
 from decopt import jaxprs
 from experiments import mappings
 from experiments.mappings import MAPPINGS
@@ -186,13 +187,17 @@ def _flat_step(workload, optimizer, key, workers):
     return jnp.mean(losses), (losses, model_state)
 
   # Mapped without a batched argument, it is computed once for all.
-  update = jax.vmap(
+  mapped = jax.vmap(
     optimizer.update,
     in_axes=None,
     out_axes=None,
     axis_name=decopt.WORKERS,
     axis_size=workers,
   )
+
+  def update(grads, state, params):
+    with axes.executed_as('simulation'):
+      return mapped(grads, state, params)
 
   def step(state, data, indices, number):
     batch = jax.vmap(_gather, (None, 0))(data, indices)

@@ -10,7 +10,6 @@ from absl.testing import parameterized
 import decopt
 from tests import helpers
 
-
 OTHERS = {
   name: execute
   for name, execute in helpers.EXECUTORS.items()
