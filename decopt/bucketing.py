@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 
 #: Leaves of at least so many bytes are messages of their own.
-ALONE = 1 << 18
+ALONE = 1 << 20
 #: A bucket is closed once it holds so many bytes.
 FULL = 4 << 20
 #: There are at most so many buckets for compilation's sake, and one is worth
@@ -27,32 +27,39 @@ MOST, WORTH = 32, 2
 
 
 def in_buckets(
-  exchange: Callable[[jax.Array], jax.Array],
+  send: Callable[[jax.Array], Sequence[jax.Array]],
+  combine: Callable[[jax.Array, Sequence[jax.Array]], jax.Array],
   leaves: Sequence[jax.Array],
 ) -> list[jax.Array]:
-  """Applies a linear map of flat arrays to leaves, gathered into buckets.
+  """Exchanges leaves, gathered into buckets for the way.
+
+  Only what is sent is gathered, and what was received is combined leaf by leaf
+  with the original: the own part of a weighted sum is never copied.
 
   Args:
-    exchange: maps one array to another of its shape and dtype, entry by entry
-      in the same way, such as a weighted sum over workers.
+    send: maps an array to what was received for it, arrays of its shape and
+      dtype, entry by entry in the same way.
+    combine: maps a leaf and what was received for it to the result.
     leaves: arrays of any shapes and dtypes; a bucket holds one dtype.
 
   Returns:
-    ``[exchange(leaf) for leaf in leaves]``, from fewer calls.
+    ``[combine(leaf, send(leaf)) for leaf in leaves]``, with fewer messages.
   """
   results = [None] * len(leaves)
   for members in buckets(leaves):
     parts = [leaves[i] for i in members]
-    if len(parts) == 1:
-      results[members[0]] = exchange(parts[0])
-      continue
-    # What computes a leaf is kept out of the loop that copies it.
-    parts = lax.optimization_barrier(parts)
-    flat = exchange(_joined(parts))
+    if len(parts) > 1:
+      # What computes a leaf is kept out of the loop that copies it.
+      parts = lax.optimization_barrier(parts)
+      received = send(_joined(parts))
+    else:
+      received = [x.ravel() for x in send(parts[0])]
     start = 0
     for i, part in zip(members, parts, strict=True):
-      results[i] = flat[start : start + part.size].reshape(part.shape)
-      start += part.size
+      end = start + part.size
+      mine = [x[start:end].reshape(part.shape) for x in received]
+      results[i] = combine(part, mine)
+      start = end
   return results
 
 

@@ -8,6 +8,8 @@ reject an axis of `jax.shard_map` together with one of `jax.vmap`.
 """
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,11 +60,15 @@ def mean(tree, *, axis_name: base.AxisName = base.WORKERS):
   """
   axis = axes.bound_axis(axis_name)
 
-  def exchange(x):
+  def send(x):
     total = lax.psum(x, axis.local_name) if axis.local else x
-    return lax.psum(total, axis.device_name) / axis.workers
+    return [lax.psum(total, axis.device_name)]
 
-  return _on_leaves(exchange, tree, 'mean')
+  def combine(own, received):
+    del own
+    return received[0] / axis.workers
+
+  return _on_leaves(_Exchange(send, combine), tree, 'mean')
 
 
 def mix(
@@ -104,11 +110,23 @@ def mix(
   return lax.switch(step % topology.period, rounds, tree)
 
 
+class _Exchange(NamedTuple):
+  """What a worker sends, and what it makes of what it receives.
+
+  Attributes:
+    send: maps an array to a list of arrays of its shape and dtype.
+    combine: maps an array and what was received for it to the result.
+  """
+
+  send: Callable[[jax.Array], list[jax.Array]]
+  combine: Callable[[jax.Array, Sequence[jax.Array]], jax.Array]
+
+
 def _mix_round(tree, *, topology, t, axis):
   if axis.local:
-    exchange = functools.partial(_mix_packed, topology=topology, t=t, axis=axis)
+    exchange = _packed(topology, t, axis)
   elif axes.is_simulation() and _is_dense(topology, t):
-    exchange = functools.partial(_mix_dense, topology=topology, t=t, axis=axis)
+    exchange = _dense(topology, t, axis)
   else:
     exchange = _neighbours(topology, t, axis)
   return _on_leaves(exchange, tree, 'mix')
@@ -120,7 +138,7 @@ def _is_dense(topology, t) -> bool:
   return factor * (neighbours + 1) > topology.workers > 2
 
 
-def _neighbours(topology, t, axis):
+def _neighbours(topology, t, axis) -> _Exchange:
   """One permutation of the workers for each neighbour.
 
   `jax.vmap` accepts full permutations only, so that workers without a partner
@@ -145,57 +163,70 @@ def _neighbours(topology, t, axis):
     for sources, weights in rounds
   ]
 
-  def exchange(x):
-    dtype = base.wide(x.dtype)
-    own, *others = coefficients(dtype)
-    if axes.is_simulation():
-      # Otherwise jax 0.12 computes x anew for each neighbour that reads it:
-      # 13 to 25 % of the step of an MLP.
-      x = lax.optimization_barrier(x)
-    total = own * x.astype(dtype)
-    for permutation, weight in zip(permutations, others, strict=True):
-      received = lax.ppermute(x, axis.name, permutation)
-      total += weight * received.astype(dtype)
-    return total.astype(x.dtype)
+  def send(x):
+    return [lax.ppermute(x, axis.name, pairs) for pairs in permutations]
 
-  return exchange
+  def combine(own, received):
+    dtype = base.wide(own.dtype)
+    weight, *weights = coefficients(dtype)
+    total = weight * own.astype(dtype)
+    for weight, x in zip(weights, received, strict=True):
+      total += weight * x.astype(dtype)
+    return total.astype(own.dtype)
+
+  return _Exchange(send, combine)
 
 
-def _mix_dense(x, *, topology, t, axis):
+def _dense(topology, t, axis) -> _Exchange:
   """One product with the matrix; on one device, where gathering is free."""
   index = lax.axis_index(axis.name)
-  dtype = base.wide(x.dtype)
-  row = jnp.asarray(topology.weights[t], dtype)[index]
-  everyone = lax.all_gather(x, axis.name).astype(dtype)
-  total = jnp.tensordot(row, everyone, 1, precision=lax.Precision.HIGHEST)
-  return total.astype(x.dtype)
+
+  def send(x):
+    dtype = base.wide(x.dtype)
+    row = jnp.asarray(topology.weights[t], dtype)[index]
+    return [_product(row, lax.all_gather(x, axis.name).astype(dtype), x.dtype)]
+
+  return _Exchange(send, _take_received)
 
 
-def _mix_packed(x, *, topology, t, axis):
+def _packed(topology, t, axis) -> _Exchange:
   """Rows that other devices need cross; the sum is taken at home."""
   plan = halo.plan(topology, t, axis.local)
   device = lax.axis_index(axis.device_name)
   row = lax.axis_index(axis.local_name)
-  held = lax.all_gather(x, axis.local_name)
-  received = [
-    lax.ppermute(
-      _rows(held, shipment.rows, device), axis.device_name, shipment.pairs
-    )
-    for shipment in plan.shipments
-  ]
-  dtype = base.wide(x.dtype)
-  held = jnp.concatenate([held, *received]).astype(dtype)
-  terms = plan.sources.shape[-1]
-  if _DENSE_FACTOR * terms > held.shape[0]:
-    weights = _on_device(plan.dense, device).astype(dtype)[row]
-    total = jnp.tensordot(weights, held, 1, precision=lax.Precision.HIGHEST)
-  else:
+
+  def send(x):
+    held = lax.all_gather(x, axis.local_name)
+    received = [
+      lax.ppermute(
+        _rows(held, shipment.rows, device), axis.device_name, shipment.pairs
+      )
+      for shipment in plan.shipments
+    ]
+    dtype = base.wide(x.dtype)
+    held = jnp.concatenate([held, *received]).astype(dtype)
+    terms = plan.sources.shape[-1]
+    if _DENSE_FACTOR * terms > held.shape[0]:
+      weights = _on_device(plan.dense, device).astype(dtype)[row]
+      return [_product(weights, held, x.dtype)]
     sources = _on_device(plan.sources, device)[row]
     weights = _on_device(plan.weights, device).astype(dtype)[row]
     total = sum(
       weights[k] * jnp.take(held, sources[k], axis=0) for k in range(terms)
     )
-  return total.astype(x.dtype)
+    return [total.astype(x.dtype)]
+
+  return _Exchange(send, _take_received)
+
+
+def _take_received(own, received):
+  del own  # its share is in the sum
+  return received[0]
+
+
+def _product(weights, rows, dtype) -> jax.Array:
+  product = jnp.tensordot(weights, rows, 1, precision=lax.Precision.HIGHEST)
+  return product.astype(dtype)
 
 
 def _rows(held, rows: np.ndarray, device) -> jax.Array:
@@ -220,7 +251,7 @@ def _per_worker(values: np.ndarray, index, dtype):
 
 
 def _on_leaves(exchange, tree, what):
-  """Applies ``exchange`` to the leaves of a tree, in buckets on a mesh."""
+  """Exchanges the leaves of a tree, in buckets on a mesh."""
   leaves, treedef = jax.tree.flatten(tree)
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
     if not jnp.issubdtype(jnp.result_type(leaf), jnp.inexact):
@@ -231,7 +262,10 @@ def _on_leaves(exchange, tree, what):
       )
   leaves = [jnp.asarray(leaf) for leaf in leaves]
   if axes.is_simulation():
-    results = [exchange(leaf) for leaf in leaves]
+    # With the barrier, for jax 0.12 computes an array anew for each neighbour
+    # that reads it: 13 to 25 % of the step of an MLP.
+    leaves = [lax.optimization_barrier(leaf) for leaf in leaves]
+    results = [exchange.combine(x, exchange.send(x)) for x in leaves]
   else:
-    results = bucketing.in_buckets(exchange, leaves)
+    results = bucketing.in_buckets(exchange.send, exchange.combine, leaves)
   return jax.tree.unflatten(treedef, results)

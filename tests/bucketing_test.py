@@ -45,15 +45,21 @@ class BucketsTest(parameterized.TestCase):
     leaves = _leaves(*leaves)
     calls = []
 
-    def exchange(x):
+    def send(x):
       calls.append(x)
-      return -2 * x
+      return [-2 * x, 5 * x]
 
-    results = jax.jit(functools.partial(bucketing.in_buckets, exchange))(leaves)
+    def combine(own, received):
+      double, fivefold = received
+      return own + double + fivefold
+
+    results = jax.jit(functools.partial(bucketing.in_buckets, send, combine))(
+      leaves
+    )
     self.assertLen(results, len(leaves))
     for leaf, result in zip(leaves, results, strict=True):
       self.assertEqual((result.shape, result.dtype), (leaf.shape, leaf.dtype))
-      np.testing.assert_array_equal(result, -2 * leaf)
+      np.testing.assert_array_equal(result, leaf - 2 * leaf + 5 * leaf)
     sent = sum(call.size for call in calls)
     self.assertEqual(sent, sum(leaf.size for leaf in leaves))
 
