@@ -181,10 +181,14 @@ def _dense(topology, t, axis) -> _Exchange:
   """One product with the matrix; on one device, where gathering is free."""
   index = lax.axis_index(axis.name)
 
+  @functools.cache
+  def row(dtype):
+    return jnp.asarray(topology.weights[t], dtype)[index]
+
   def send(x):
     dtype = base.wide(x.dtype)
-    row = jnp.asarray(topology.weights[t], dtype)[index]
-    return [_product(row, lax.all_gather(x, axis.name).astype(dtype), x.dtype)]
+    everyone = lax.all_gather(x, axis.name).astype(dtype)
+    return [_product(row(dtype), everyone, x.dtype)]
 
   return _Exchange(send, _take_received)
 
@@ -194,6 +198,12 @@ def _packed(topology, t, axis) -> _Exchange:
   plan = halo.plan(topology, t, axis.local)
   device = lax.axis_index(axis.device_name)
   row = lax.axis_index(axis.local_name)
+  terms, rows = plan.sources.shape[-1], plan.dense.shape[-1]
+  dense = _DENSE_FACTOR * terms > rows
+
+  @functools.cache
+  def mine(name, dtype):
+    return _on_device(getattr(plan, name), device).astype(dtype)[row]
 
   def send(x):
     held = lax.all_gather(x, axis.local_name)
@@ -205,12 +215,9 @@ def _packed(topology, t, axis) -> _Exchange:
     ]
     dtype = base.wide(x.dtype)
     held = jnp.concatenate([held, *received]).astype(dtype)
-    terms = plan.sources.shape[-1]
-    if _DENSE_FACTOR * terms > held.shape[0]:
-      weights = _on_device(plan.dense, device).astype(dtype)[row]
-      return [_product(weights, held, x.dtype)]
-    sources = _on_device(plan.sources, device)[row]
-    weights = _on_device(plan.weights, device).astype(dtype)[row]
+    if dense:
+      return [_product(mine('dense', dtype), held, x.dtype)]
+    sources, weights = mine('sources', jnp.int32), mine('weights', dtype)
     total = sum(
       weights[k] * jnp.take(held, sources[k], axis=0) for k in range(terms)
     )

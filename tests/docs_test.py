@@ -17,12 +17,16 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 import decopt
+import experiments
 
 ROOT = pathlib.Path(__file__).parents[1]
+# Binaries define flags when they are imported, which can be done once.
+BINARIES = ('experiments.train', 'experiments.bench.__main__')
 MODULES = [
   module.name
-  for module in pkgutil.walk_packages(decopt.__path__, 'decopt.')
-  if not module.ispkg
+  for package in (decopt, experiments)
+  for module in pkgutil.walk_packages(package.__path__, f'{package.__name__}.')
+  if not module.ispkg and module.name not in BINARIES
 ]
 PUBLIC = {
   name: value
