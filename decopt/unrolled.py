@@ -84,9 +84,16 @@ def per_worker(fn: Callable, *, axis_name: base.AxisName, workers: int):
 def _rule(eqn, inputs, *, axis_name, workers) -> list[Any]:
   """Gives the outputs of one equation for all workers."""
   name = eqn.primitive.name
-  if not jaxprs.mentions(eqn, axis_name):
-    return _locally(eqn, inputs, workers)
   rule = functools.partial(_rule, axis_name=axis_name, workers=workers)
+  if not jaxprs.mentions(eqn, axis_name):
+    if not any(isinstance(x, PerWorker) for x in inputs):
+      return jaxprs.bind(eqn, inputs)
+    # What is inside and the same on all workers, such as a clock, stays so.
+    if name in ('jit', 'pjit'):
+      return jaxprs.walk(jaxprs.called(eqn), inputs, rule)
+    if name == 'cond' and not isinstance(inputs[0], PerWorker):
+      return _switch(eqn, inputs, rule, workers)
+    return _locally(eqn, inputs, workers)
   if name == 'axis_index':
     return [PerWorker(np.int32(i) for i in range(workers))]
   if name == 'ppermute':
@@ -102,9 +109,7 @@ def _rule(eqn, inputs, *, axis_name, workers) -> list[Any]:
 
 
 def _locally(eqn, inputs, workers) -> list[Any]:
-  """Runs an equation once for each worker, or once for all that agree."""
-  if not any(isinstance(x, PerWorker) for x in inputs):
-    return jaxprs.bind(eqn, inputs)
+  """Runs an equation once for each worker."""
   each = [jaxprs.bind(eqn, _of_worker(inputs, i)) for i in range(workers)]
   return [PerWorker(values) for values in zip(*each, strict=True)]
 

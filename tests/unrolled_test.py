@@ -177,6 +177,21 @@ class UnrolledTest(parameterized.TestCase):
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
     self.assertEqual(state[-1].step.count, 5)
 
+  def test_a_clock_is_shared_inside_of_local_code_too(self):
+    @jax.jit
+    def nested(x, clock):
+      return 2 * x, clock.tick()
+
+    def worker_fn(x, clock):
+      x, clock = nested(x, clock)
+      return lax.cond(clock.count > 0, nested, lambda x, c: (x, c), x, clock)
+
+    x, clock = decopt.spmd(worker_fn, mapping='unrolled')(
+      X, decopt.Clock.start()
+    )
+    np.testing.assert_array_equal(x, 4 * X)
+    self.assertEqual(clock.count, 2)
+
   def test_a_clock_that_would_differ_between_workers_is_refused(self):
     def worker_fn(clock, x):
       return jax.tree.map(

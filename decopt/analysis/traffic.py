@@ -233,10 +233,18 @@ def _follow(program, workers, steps) -> Traffic:
 
 
 def _whole_periods(result: Traffic) -> Traffic:
-  """Cuts a horizon to common periods, so that means over it are exact."""
-  periods = [e.period or result.steps for e in result.exchanges]
-  common = math.lcm(*periods)
-  steps = result.steps // common * common or result.steps
+  """Cuts a horizon to common periods, so that means over it are exact.
+
+  Where a schedule makes the rounds unequal there are none, and the horizon
+  stays as long as it is.
+  """
+  common = math.lcm(*(e.period or result.steps for e in result.exchanges))
+  steps = result.steps // common * common
+  repeats = all(
+    np.array_equal(e.runs[common:], e.runs[:-common]) for e in result.exchanges
+  )
+  if not steps or (steps > common and not repeats):
+    return result
   exchanges = tuple(
     dataclasses.replace(e, runs=e.runs[:steps]) for e in result.exchanges
   )

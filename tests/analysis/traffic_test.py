@@ -168,6 +168,15 @@ class WhenTest(parameterized.TestCase):
       'every step', str(decopt.traffic(decopt.all_reduce_sgd(SGD), PARAMS, 8))
     )
 
+  def test_unequal_rounds_are_not_taken_for_a_period(self):
+    growing = decopt.local_sgd(optax.sgd(0.1), lambda step: 2 + step // 8)
+    params = jnp.zeros(10)
+    sent = decopt.traffic(growing, params, 4)
+    meetings = np.flatnonzero(sent.bytes)
+    self.assertGreater(np.ptp(np.diff(meetings)), 0)
+    again = decopt.traffic(growing, params, 4, steps=sent.steps)
+    self.assertEqual(sent.bytes_per_step, again.bytes_per_step)
+
   def test_a_collective_that_runs_once_has_no_period(self):
     once = decopt.every(
       decopt.all_reduce(), lambda step: jnp.where(step == 0, 3, 10**6)
