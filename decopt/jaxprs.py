@@ -1,8 +1,8 @@
 """Reading programs: the parts of a jaxpr that the library walks over.
 
-Only documented parts are used, so that both ends of the supported versions of
-jax read the same: an equation has a primitive, inputs, outputs and parameters,
-and some parameters are jaxprs. (What separates the constants of a `scan` from
+Only parts that both ends of the supported versions of jax share are used: an
+equation has a primitive, inputs, outputs and parameters, and some parameters
+are jaxprs. (What separates the constants of a `scan` from
 its carry is not among them.)
 """
 
@@ -17,17 +17,11 @@ from decopt import base
 
 #: Primitives that run their one inner jaxpr once, on their own inputs.
 _CALLS = {
-  'jit',
-  'pjit',
   'closed_call',
-  'core_call',
   'custom_jvp_call',
   'custom_vjp_call',
-  'custom_vjp_call_jaxpr',
-  'checkpoint',
-  'remat',
+  'jit',
   'remat2',
-  'custom_lin',
 }
 
 
@@ -83,6 +77,15 @@ def names_axis(eqn, axis_name: base.AxisName) -> bool:
 def is_collective(eqn, axis_name: base.AxisName) -> bool:
   """Says whether an equation itself talks to other workers."""
   return eqn.primitive.name != 'axis_index' and names_axis(eqn, axis_name)
+
+
+def sums_over(eqn, axis_name: base.AxisName) -> bool:
+  """Says whether an equation is the sum over all workers, and no other."""
+  return (
+    eqn.primitive.name == 'psum'
+    and eqn.params['axes'] == (axis_name,)
+    and eqn.params.get('axis_index_groups') is None
+  )
 
 
 def mentions(eqn, axis_name: base.AxisName) -> bool:

@@ -8,6 +8,7 @@ Nothing else in the library knows how workers are executed.
 """
 
 import functools
+import numbers
 from collections.abc import Callable, Sequence
 
 import jax
@@ -63,8 +64,9 @@ def spmd(
     axis_name: the name of the axis inside ``worker_fn``.
 
   Returns:
-    A jitted function. Its arguments and results have a leading axis of size
-    ``workers``, except for shared arguments and for every `decopt.Clock`.
+    A jitted function of positional arguments. These and its results have a
+    leading axis of size ``workers``, except for shared arguments and for every
+    `decopt.Clock`.
 
   Raises:
     ValueError: when it is built, for an unknown ``mapping``; when it is
@@ -88,8 +90,9 @@ def spmd(
 
   @functools.partial(jax.jit, donate_argnums=_as_tuple(donate_argnums))
   def run(*args):
-    split = stacking.split(args, shared)
-    count = stacking.worker_count(args, shared, workers)
+    positions = [position % len(args) for position in shared]
+    split = stacking.split(args, positions)
+    count = stacking.worker_count(args, positions, workers)
     # Results are split in the same way; their structure is known once traced.
     structure = []
 
@@ -223,7 +226,7 @@ def make_mesh(
   available = jax.devices()
   if devices is None:
     devices = available
-  elif isinstance(devices, int):
+  elif isinstance(devices, numbers.Integral):
     if not 0 < devices <= len(available):
       raise ValueError(
         f'make_mesh got devices={devices}, but jax sees {len(available)} '
@@ -292,10 +295,10 @@ def worker(stacked_tree, index: int):
 
 
 def average(stacked_tree):
-  """Averages stacked arrays over workers; integers must not be among them.
+  """Averages stacked arrays over workers.
 
   Args:
-    stacked_tree: arrays of floating point with a leading worker axis.
+    stacked_tree: arrays with a leading worker axis, and clocks.
   """
   return stacking.map_stacked(lambda x: jnp.mean(x, axis=0), stacked_tree)
 

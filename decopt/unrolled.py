@@ -85,26 +85,23 @@ def _rule(eqn, inputs, *, axis_name, workers) -> list[Any]:
   """Gives the outputs of one equation for all workers."""
   name = eqn.primitive.name
   rule = functools.partial(_rule, axis_name=axis_name, workers=workers)
-  if not jaxprs.mentions(eqn, axis_name):
-    if not any(isinstance(x, PerWorker) for x in inputs):
-      return jaxprs.bind(eqn, inputs)
-    # What is inside and the same on all workers, such as a clock, stays so.
-    if name in ('jit', 'pjit'):
-      return jaxprs.walk(jaxprs.called(eqn), inputs, rule)
-    if name == 'cond' and not isinstance(inputs[0], PerWorker):
-      return _switch(eqn, inputs, rule, workers)
+  mentions = jaxprs.mentions(eqn, axis_name)
+  if not mentions and not any(isinstance(x, PerWorker) for x in inputs):
+    return jaxprs.bind(eqn, inputs)
+  # What is inside and the same on all workers, such as a clock, stays so.
+  if name == 'cond' and not isinstance(inputs[0], PerWorker):
+    return _switch(eqn, inputs, rule, workers)
+  inner = jaxprs.called(eqn)
+  if inner is not None and (mentions or name == 'jit'):
+    return jaxprs.walk(inner, inputs, rule)
+  if not mentions:
     return _locally(eqn, inputs, workers)
   if name == 'axis_index':
     return [PerWorker(np.int32(i) for i in range(workers))]
   if name == 'ppermute':
     return _permute(eqn, inputs, workers)
-  if name == 'psum' and eqn.params['axes'] == (axis_name,):
+  if jaxprs.sums_over(eqn, axis_name):
     return [_total(x, workers) for x in inputs]
-  if name == 'cond' and not isinstance(inputs[0], PerWorker):
-    return _switch(eqn, inputs, rule, workers)
-  inner = jaxprs.called(eqn)
-  if inner is not None:
-    return jaxprs.walk(inner, inputs, rule)
   return _vmapped(eqn, inputs, axis_name, workers)
 
 
@@ -144,9 +141,8 @@ def _switch(eqn, inputs, rule, workers) -> list[Any]:
   def run(branch):
     def body(flat):
       results = jaxprs.walk(branch, rebuild(flat), rule)
-      # Branches may disagree on what is the same for all: identity keeps it,
-      # averaging makes it so. Both return one value for each worker, unless
-      # the value is a clock, which stays shared in both.
+      # Branches may disagree on what is the same for all workers: averaging
+      # makes it so. What differs in one branch is spread in all.
       kinds.append([isinstance(x, PerWorker) for x in results])
       return results
 

@@ -6,8 +6,8 @@ array. It is written under another name and renamed when complete, so a process
 killed while it writes leaves no half checkpoint; one that was truncated or
 exchanged later does not match its manifest, and the one before is used.
 
-Arrays are stored stacked and without their placement, so a checkpoint moves
-between layouts.
+Arrays are stored stacked and without their placement, so that any layout can
+read them.
 """
 
 import hashlib

@@ -41,7 +41,7 @@ def default() -> ml_collections.ConfigDict:
   config.optimizer = {
     'name': 'sgd',
     'learning_rate': 0.1,
-    'clip_norm': 0.0,  # largest norm of a worker's gradient; 0: no clipping
+    'clip_norm': 0.0,  # largest norm of what the optimizer gets; 0: any
     'schedule': {'name': 'constant'},
   }
 
@@ -173,6 +173,12 @@ def _check_structure(fields: Mapping[str, Any]) -> None:
     if key not in expected:
       hint = errors.did_you_mean(key, expected)
       raise errors.UserError(f"the config has no field '{key}'{hint}")
+  if 'name' in fields.get('optimizer', {}):
+    if 'learning_rate' not in fields['optimizer']:
+      raise errors.UserError(
+        "the config lacks the field 'optimizer.learning_rate'; start from "
+        'experiments.config.default()'
+      )
   for key, value in expected.items():
     section = key in SECTIONS
     if key not in fields or (section and 'name' not in fields[key]):

@@ -9,6 +9,8 @@ import contextlib
 import errno
 import math
 import os
+import signal
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -71,6 +73,7 @@ def _run(experiment, directory) -> dict[str, Any]:
   data = layouts.share(experiment.workload.train, mesh)
   throttle = decopt.Throttle()
   with contextlib.ExitStack() as stack:
+    interrupted = stack.enter_context(interruptions())
     screen = stack.enter_context(display.Display(steps, progress.step))
     recorder = Recorder(directory, screen, progress.step)
     stack.callback(recorder.close)
@@ -80,6 +83,8 @@ def _run(experiment, directory) -> dict[str, Any]:
       progress.dispatched(throttle.admit(losses), chunk)
       screen.advance(progress.step)
       _reach(experiment, directory, recorder, measures, state, progress)
+      if interrupted():
+        raise KeyboardInterrupt
   return _finish(experiment, directory)
 
 
@@ -193,6 +198,32 @@ class Recorder:
   def close(self) -> None:
     if self._events is not None:
       self._events.close()
+
+
+@contextlib.contextmanager
+def interruptions():
+  """Holds back a first Ctrl-C, and gives a function that says if one came.
+
+  In the middle of a checkpoint, or in a callback of jax, an exception is
+  swallowed or answered with somebody else's traceback. A second Ctrl-C is not
+  held back.
+  """
+  came = []
+
+  def note(number, frame):
+    del number, frame
+    came.append(True)
+    signal.signal(signal.SIGINT, before)
+
+  # Only a main thread may choose, as the one of the binary is.
+  if threading.current_thread() is not threading.main_thread():
+    yield lambda: False
+    return
+  before = signal.signal(signal.SIGINT, note)
+  try:
+    yield lambda: bool(came)
+  finally:
+    signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -64,8 +64,9 @@ def build(section: Mapping[str, Any], steps: int):
 
   Args:
     section: ``name``, ``learning_rate``, ``schedule`` (a section of its own),
-      ``clip_norm`` (largest norm of a worker's gradient; 0 leaves it alone),
-      and arguments of the optimizer.
+      ``clip_norm`` (largest norm of the gradient that the optimizer gets, a
+      worker's own or, in all_reduce_sgd, the mean; 0 leaves it alone), and
+      arguments of the optimizer.
     steps: of the run; the horizon of schedules.
 
   Raises:

@@ -1,8 +1,10 @@
 """What is written about the library is true: every example runs."""
 
+import contextlib
 import doctest
 import importlib
 import inspect
+import io
 import pathlib
 import pkgutil
 import re
@@ -70,6 +72,20 @@ class ExamplesTest(parameterized.TestCase):
     namespace = {'__name__': '__main__'}
     for block in _blocks(ROOT / name):
       exec(compile(block, name, 'exec'), namespace)
+
+  def test_the_readme_shows_what_its_code_prints(self):
+    text = (ROOT / 'README.md').read_text()
+    block = r'((?:(?!```).*\n)+)```\n'
+    shown = re.findall(rf'^```python\n{block}\n```\n{block}', text, re.M)
+    self.assertNotEmpty(shown)
+    for block, expected in shown:
+      printed = io.StringIO()
+      with contextlib.redirect_stdout(printed):
+        exec(compile(block, 'README.md', 'exec'), {'__name__': '__main__'})
+      same = doctest.OutputChecker().check_output(
+        expected, printed.getvalue(), doctest.ELLIPSIS
+      )
+      self.assertTrue(same, printed.getvalue())
 
   def test_the_readme_has_a_quickstart(self):
     blocks = _blocks(ROOT / 'README.md')

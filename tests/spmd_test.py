@@ -39,6 +39,14 @@ class LayoutsTest(parameterized.TestCase):
     result = run(data, indices, np.float32(2))
     np.testing.assert_array_equal(result['rows'], 2 * data['x'][indices])
 
+  def test_positions_may_be_counted_from_the_end(self):
+    # Of the size of the worker axis, it could be taken for a stacked one.
+    table = np.arange(8.0, dtype=np.float32)
+    total = decopt.spmd(lambda x, t: x + jnp.sum(t), shared_argnums=-1)
+    np.testing.assert_array_equal(
+      total(np.zeros(8, np.float32), table), [28] * 8
+    )
+
   @parameterized.named_parameters(helpers.cases(helpers.LAYOUTS))
   def test_functions_of_shared_arguments_need_the_number_of_workers(
     self, execute

@@ -135,6 +135,16 @@ class UnrolledTest(parameterized.TestCase):
     expected[3], expected[0] = X[0], X[1]
     np.testing.assert_array_equal(actual, expected)
 
+  def test_sums_over_groups_are_refused_as_under_vmap(self):
+    def sum_of_group(x):
+      return lax.psum(
+        x, 'workers', axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]]
+      )
+
+    for mapping in ('vmap', 'unrolled'):
+      with self.assertRaisesRegex(NotImplementedError, 'axis_index_groups'):
+        decopt.spmd(sum_of_group, mapping=mapping)(X)
+
   def test_what_all_workers_share_is_computed_once(self):
     traced = jax.make_jaxpr(
       decopt.spmd(

@@ -17,8 +17,8 @@ def consensus_distance(
     \Xi = \Big(\tfrac1n \sum_i \lVert x_i - \bar x \rVert^2\Big)^{1/2},
     \qquad \bar x = \tfrac1n \sum_j x_j ,
 
-  for the parameters :math:`x_i` of worker :math:`i`, in their own units. Zero
-  if and only if all workers hold the same.
+  for the parameters :math:`x_i` of worker :math:`i`, in their own units. Zero,
+  up to rounding, if and only if all workers hold the same.
 
   Args:
     params: the parameters of this worker.
@@ -40,7 +40,7 @@ def consensus_distance(
   wide = jax.tree.map(lambda x: x.astype(base.wide(x.dtype)), params)
   centre = collectives.mean(wide, axis_name=axis_name)
   squares = [
-    jnp.sum(jnp.square(x - c))
+    jnp.sum(jnp.square(jnp.abs(x - c)))
     for x, c in zip(jax.tree.leaves(wide), jax.tree.leaves(centre), strict=True)
   ]
   return jnp.sqrt(collectives.mean(sum(squares, 0.0), axis_name=axis_name))

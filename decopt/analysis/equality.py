@@ -31,7 +31,6 @@ _AFFINE = {
   'broadcast_in_dim',
   'concatenate',
   'copy',
-  'copy_p',
   'convert_element_type',
   'neg',
   'optimization_barrier',
@@ -54,10 +53,11 @@ def keeps_workers_equal(
   """Says whether workers that start equal stay equal, whatever their data.
 
   True if every gradient enters linearly into a mean over workers before
-  anything else is done with it: `decopt.all_reduce_sgd`, and any chain that
-  starts with `decopt.all_reduce`. Such an algorithm gives the same when every
-  worker gets the mean gradient instead of its own. False if that cannot be
-  seen from the program.
+  anything else is done with it, and no worker hears of another afterwards:
+  `decopt.all_reduce_sgd`, and chains that start with `decopt.all_reduce` and do
+  not communicate again. Such an algorithm gives the same when every worker gets
+  the mean gradient instead of its own. False if that cannot be seen from the
+  program.
 
   Args:
     transform: an optax transformation.
@@ -93,7 +93,7 @@ def _rule(eqn, kinds, *, axis_name) -> list[Kind]:
     return [max(outputs) for outputs in zip(*branches, strict=True)]
   if inner is not None:
     return jaxprs.walk(inner, kinds, rule, lambda _: Kind.EQUAL)
-  if name == 'psum' and worst <= Kind.LINEAR:
+  if jaxprs.sums_over(eqn, axis_name) and worst <= Kind.LINEAR:
     result = Kind.EQUAL
   elif jaxprs.mentions(eqn, axis_name):
     result = Kind.OTHER

@@ -133,7 +133,8 @@ def damped(
   Example:
     >>> lazy = decopt.damped(decopt.gossip(decopt.ring(8)), 0.5)
   """
-  if isinstance(rate, numbers.Real) and not 0 <= rate <= 1:
+  concrete = not callable(rate) and not isinstance(rate, jax.core.Tracer)
+  if concrete and not 0 <= rate <= 1:
     raise ValueError(f'damped got rate={rate}; it must lie between 0 and 1.')
 
   scheduled = callable(rate)
@@ -217,13 +218,11 @@ def _positive_int(function, argument, value) -> int:
   if isinstance(value, bool) or not isinstance(value, numbers.Integral):
     raise TypeError(
       f'{function} got {argument}={value!r} of type {type(value).__name__}; '
-      'it must be an int.'
+      'it must be an int. (optax.inject_hyperparams leaves an argument as it '
+      f'is when told static_args={argument!r}.)'
     )
   if value < 1:
     raise ValueError(
-      f'{function} got {argument}={value}; it must be at least 1, which is '
-      'every step.'
-      if function == 'every'
-      else f'{function} got {argument}={value}; it must be at least 1.'
+      f'{function} got {argument}={value}; it must be at least 1.'
     )
   return int(value)

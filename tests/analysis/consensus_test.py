@@ -38,6 +38,11 @@ class ConsensusDistanceTest(parameterized.TestCase):
     self.assertEqual(distance.dtype, jnp.float32)
     np.testing.assert_allclose(distance, [0.00390625] * 2, rtol=1e-6)
 
+  def test_complex_parameters_have_a_real_distance(self):
+    distance = decopt.spmd(decopt.consensus_distance)(jnp.asarray([0, 2j]))
+    self.assertEqual(distance.dtype, jnp.float32)
+    np.testing.assert_allclose(distance, [1, 1], rtol=1e-6)
+
   def test_no_parameters_agree(self):
     distance = decopt.spmd(decopt.consensus_distance, workers=4)({})
     np.testing.assert_array_equal(distance, np.zeros(4))

@@ -24,6 +24,11 @@ def _by_index(x):
   return x * decopt.worker_index().astype(x.dtype)
 
 
+def _by_group(gradient):
+  groups = [[0, 1], [2, 3]]
+  return jax.lax.psum(gradient, 'workers', axis_index_groups=groups)
+
+
 EQUAL = {
   'sgd': decopt.all_reduce_sgd(SGD),
   'adam': decopt.all_reduce_sgd(optax.adam(1e-3)),
@@ -39,6 +44,7 @@ EQUAL = {
   'repeated': optax.chain(decopt.repeated(decopt.all_reduce(), 2), SGD),
 }
 DIFFERENT = {
+  'mean_of_a_group': optax.chain(_stateless(_by_group), SGD),
   'local': SGD,
   'dsgd': decopt.dsgd(SGD, RING),
   'diffusion': decopt.diffusion(SGD, RING),

@@ -79,6 +79,15 @@ class ResolveTest(parameterized.TestCase):
     with self.assertRaisesRegex(errors.UserError, "lacks the field 'seed'"):
       config_lib.resolve(config)
 
+  def test_a_section_that_was_replaced_lacks_nothing(self):
+    config = digits.get_config()
+    with config.unlocked():
+      config.optimizer = {'name': 'adam', 'b1': 0.9}
+    with self.assertRaisesRegex(
+      errors.UserError, "lacks the field 'optimizer.learning_rate'"
+    ):
+      config_lib.resolve(config)
+
   def test_differences_name_the_field_and_both_values(self):
     self.assertEqual(
       config_lib.differences(
@@ -92,7 +101,7 @@ class ResolveTest(parameterized.TestCase):
 
 
 class MistakesTest(parameterized.TestCase):
-  """Everything that the issue of bad input can be, as one line each."""
+  """Bad input gets one line each."""
 
   @parameterized.named_parameters(
     ('workers', {'workers': 0}, 'config.workers is 0; it must be'),

@@ -8,8 +8,10 @@ import json
 import pathlib
 import resource
 import shutil
+import signal
 import tempfile
 import unittest
+from unittest import mock
 
 import jax
 import numpy as np
@@ -296,6 +298,27 @@ class ResumeTest(RunTest):
 
 
 class StopTest(RunTest):
+  def test_an_interruption_waits_for_the_end_of_a_dispatch(self):
+    with loop.interruptions() as interrupted:
+      self.assertFalse(interrupted())
+      signal.raise_signal(signal.SIGINT)
+      self.assertTrue(interrupted())
+      with self.assertRaises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+  def test_an_interrupted_run_continues(self):
+    always = mock.patch.object(
+      loop,
+      'interruptions',
+      return_value=contextlib.nullcontext(lambda: True),
+    )
+    with always, self.assertRaises(KeyboardInterrupt):
+      self.train()
+    self.train()
+    interrupted = self.rows()
+    shutil.rmtree(self.workdir)
+    self.assertEqual(interrupted, self.complete())
+
   def test_nan_stops_with_step_worker_checkpoint_and_advice(self):
     with self.assertRaisesRegex(
       errors.UserError,
