@@ -77,8 +77,8 @@ def table_line(case: cases.Case, result: cases.Result) -> str:
     f'{result.ratio:.3f}',
     f'{case.target:.2f}',
     'pass' if result.ratio <= case.target else 'OVER',
-    f'{result.value:.4g}',
-    f'{result.reference:.4g}',
+    _number(result.value),
+    _number(result.reference),
     result.unit,
     f'{result.form} ({others})' if others else result.form,
   )
@@ -91,6 +91,10 @@ def run() -> None:
   except errors.UserError as error:
     print(f'error: {error}', file=sys.stderr)
     sys.exit(error.code)
+
+
+def _number(value: float) -> str:
+  return f'{value:,.0f}' if value >= 1000 else f'{value:.4g}'
 
 
 if __name__ == '__main__':
