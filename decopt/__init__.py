@@ -34,12 +34,12 @@ from decopt.operators.averaging import gossip
 from decopt.operators.combinators import damped
 from decopt.operators.combinators import every
 from decopt.operators.combinators import repeated
-from decopt.spmd import average
-from decopt.spmd import make_mesh
-from decopt.spmd import place
-from decopt.spmd import replicate
+from decopt.placement import average
+from decopt.placement import make_mesh
+from decopt.placement import place
+from decopt.placement import replicate
+from decopt.placement import worker
 from decopt.spmd import spmd
-from decopt.spmd import worker
 from decopt.throttle import Throttle
 from decopt.topology import Topology
 
