@@ -22,7 +22,6 @@ from decopt.collectives import worker_index
 from decopt.graphs import complete
 from decopt.graphs import exponential
 from decopt.graphs import hypercube
-from decopt.graphs import metropolis
 from decopt.graphs import one_peer_exponential
 from decopt.graphs import ring
 from decopt.graphs import star
@@ -42,6 +41,7 @@ from decopt.placement import worker
 from decopt.spmd import spmd
 from decopt.throttle import Throttle
 from decopt.topology import Topology
+from decopt.weights import metropolis
 
 __all__ = [
   'WORKERS',

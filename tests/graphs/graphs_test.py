@@ -6,6 +6,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from decopt import graphs
+from decopt import weights
 
 NUMBERS = range(1, 65)
 
@@ -21,9 +22,9 @@ def _tori(workers):
 def _general_graphs(workers):
   """A path, a random graph that may be in pieces, a clique with a tail."""
   return [
-    graphs.metropolis(networkx.path_graph(workers)),
-    graphs.metropolis(networkx.gnp_random_graph(workers, 0.1, seed=workers)),
-    graphs.metropolis(
+    weights.metropolis(networkx.path_graph(workers)),
+    weights.metropolis(networkx.gnp_random_graph(workers, 0.1, seed=workers)),
+    weights.metropolis(
       networkx.compose(
         networkx.path_graph(workers), networkx.complete_graph(workers // 2)
       )
@@ -81,11 +82,11 @@ class EveryGraphTest(parameterized.TestCase):
     messages = np.zeros_like(links, dtype=int)
     permutations = topology.permutations(t)
     self.assertLen(permutations, degree)
-    for sources, weights in permutations:
+    for sources, heard in permutations:
       np.testing.assert_array_equal(np.sort(sources), workers)
-      np.testing.assert_array_equal(weights[sources == workers], 0)
-      total[workers, sources] += weights
-      messages[workers, sources] += weights > 0
+      np.testing.assert_array_equal(heard[sources == workers], 0)
+      total[workers, sources] += heard
+      messages[workers, sources] += heard > 0
     np.testing.assert_array_equal(messages, links)
     np.testing.assert_array_equal(total, topology.weights[t])
 
@@ -195,67 +196,6 @@ class PublishedBugTest(parameterized.TestCase):
       self.assertEqual(graphs.hypercube(1 << d).degree, d)
       self.assertEqual(graphs.exponential(1 << d).degree, d)
       self.assertEqual(graphs.exponential((1 << d) + 1).degree, d + 1)
-
-  def test_b19_irregular_graphs_still_preserve_the_mean(self):
-    # Declared regular, a path with weights 1 / neighbours weighs its middle
-    # more: the stationary v of v W = v is not uniform.
-    for graph in (
-      networkx.path_graph(7),
-      networkx.barbell_graph(4, 2),
-      networkx.karate_club_graph(),
-    ):
-      topology = graphs.metropolis(graph)
-      values, vectors = np.linalg.eig(topology.weights[0].T)
-      stationary = vectors[:, np.argmax(values.real)].real
-      np.testing.assert_allclose(
-        stationary / stationary.sum(), 1 / len(graph), rtol=1e-10
-      )
-
-
-class MetropolisTest(parameterized.TestCase):
-  def test_worker_i_is_node_i_however_the_graph_was_built(self):
-    graph = networkx.Graph([(3, 1), (0, 3), (2, 0)])
-    weights = graphs.metropolis(graph).weights[0]
-    links = {(i, j) for i, j in np.argwhere(weights).tolist() if i < j}
-    self.assertEqual(links, {(1, 3), (0, 3), (0, 2)})
-
-  def test_nodes_of_several_kinds_keep_their_order(self):
-    graph = networkx.Graph([('server', 1), (1, (0, 0))])
-    weights = graphs.metropolis(graph).weights[0]
-    np.testing.assert_allclose(weights.diagonal(), [2 / 3, 1 / 3, 2 / 3])
-
-  def test_attributes_double_links_and_loops_do_not_count(self):
-    plain = networkx.path_graph(4)
-    rich = networkx.MultiGraph(list(plain.edges) * 2 + [(2, 2)])
-    for *_, attributes in rich.edges(data=True):
-      attributes['weight'] = 0.0
-    np.testing.assert_array_equal(
-      graphs.metropolis(plain).weights, graphs.metropolis(rich).weights
-    )
-
-  def test_a_graph_in_pieces_is_accepted_and_says_so(self):
-    topology = graphs.metropolis(networkx.Graph([(0, 1), (2, 3)]))
-    self.assertFalse(topology.is_connected())
-    self.assertAlmostEqual(topology.spectral_gap(), 0)
-
-  def test_takes_the_name_of_the_graph(self):
-    self.assertEqual(
-      graphs.metropolis(networkx.path_graph(3)).name, 'metropolis'
-    )
-    named = graphs.metropolis(networkx.petersen_graph())
-    self.assertEqual(named.name, 'Petersen Graph')
-
-  def test_refuses_directed_graphs_with_advice(self):
-    with self.assertRaisesRegex(TypeError, r'DiGraph.*to_undirected\(\)'):
-      graphs.metropolis(networkx.DiGraph([(0, 1)]))
-
-  def test_refuses_a_matrix_with_advice(self):
-    with self.assertRaisesRegex(TypeError, r'ndarray.*from_numpy_array'):
-      graphs.metropolis(np.ones((3, 3)))
-
-  def test_refuses_an_empty_graph(self):
-    with self.assertRaisesRegex(ValueError, 'without nodes'):
-      graphs.metropolis(networkx.Graph())
 
 
 class BadSizeTest(parameterized.TestCase):
