@@ -6,8 +6,9 @@ array. It is written under another name and renamed when complete, so a process
 killed while it writes leaves no half checkpoint; one that was truncated or
 exchanged later does not match its manifest, and the one before is used.
 
-Arrays are stored stacked and without their placement, so that any layout can
-read them.
+Arrays are stored stacked and without their placement, so that any layout, on
+any number of devices and processes, can read them. The first process reads and
+writes; the others hear from it.
 """
 
 import hashlib
@@ -21,15 +22,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from decopt import hosts
 from experiments import config
 from experiments import errors
+from experiments import processes
 from experiments import run_directory
 from experiments import storage
 
 KEPT = 3  # of the newest checkpoints
-
-#: Fields of a config that say how a run is executed, not what it computes.
-EXECUTION = ('devices', 'gradient_mapping', 'layout')
 
 
 def save(
@@ -39,6 +39,8 @@ def save(
   fields: Mapping[str, Any],
 ) -> None:
   """Writes a checkpoint, then deletes all but the newest `KEPT`.
+
+  All processes of a run call it; the first one writes.
 
   Args:
     directory: of all checkpoints of a run.
@@ -52,7 +54,9 @@ def save(
   """
   target = directory / str(progress['step'])
   partial = directory / f'.partial-{progress["step"]}'
-  arrays = _flatten(jax.tree.map(np.asarray, _words(state)))
+  arrays = _flatten(hosts.fetch(_words(state)))
+  if not processes.is_first():
+    return
   with run_directory.naming(target):
     directory.mkdir(exist_ok=True)
     for leftover in directory.glob('.*-*'):
@@ -92,6 +96,8 @@ def steps(directory: pathlib.Path) -> list[int]:
 def restore(directory: pathlib.Path, like: Any, fields: Mapping[str, Any]):
   """Returns the newest usable checkpoint as (state, progress, notes).
 
+  All processes of a run call it; the first one reads.
+
   Args:
     directory: of all checkpoints of a run.
     like: the state at step 0, for structure, shapes, dtypes and placement.
@@ -104,19 +110,31 @@ def restore(directory: pathlib.Path, like: Any, fields: Mapping[str, Any]):
   Raises:
     UserError: if there are checkpoints and none of them is usable.
   """
+  found = {}
+  progress, notes = processes.decide(
+    lambda: _newest(directory, like, fields, found)
+  )
+  if progress is None:
+    return like, None, notes
+  return _place(found, like), progress, notes
+
+
+def _newest(directory, like, fields, found: dict[str, np.ndarray]):
+  """Reads the newest usable checkpoint into ``found``."""
   reasons = []
   for step in reversed(steps(directory)):
     try:
-      state, progress = _load(directory / str(step), like, fields)
+      arrays, progress = _load(directory / str(step), like, fields)
     # Damaged files make the libraries that read them raise all kinds.
     except Exception as error:
       reasons.append((step, _first_line(error)))
       continue
+    found.update(arrays)
     notes = [
       f'checkpoint {bad} cannot be used ({reason}); going back to {step}'
       for bad, reason in reasons
     ]
-    return state, progress, notes
+    return progress, notes
   if reasons:
     listed = '; '.join(f'{step}: {reason}' for step, reason in reasons)
     raise errors.UserError(
@@ -125,7 +143,7 @@ def restore(directory: pathlib.Path, like: Any, fields: Mapping[str, Any]):
       'start over',
       code=1,
     )
-  return like, None, []
+  return None, []
 
 
 def _load(path: pathlib.Path, like: Any, fields: Mapping[str, Any]):
@@ -141,13 +159,17 @@ def _load(path: pathlib.Path, like: Any, fields: Mapping[str, Any]):
   arrays = storage.read(path / 'arrays', manifest['arrays'])
   if _describe(arrays) != manifest['arrays']:
     raise ValueError('its arrays differ from what was saved')
-  return _place(arrays, like), manifest['progress']
+  return arrays, manifest['progress']
 
 
 def _require_same_run(manifest, like: Any, fields: Mapping[str, Any]) -> None:
   """Raises ValueError if a checkpoint is of another run."""
   mine, theirs = (
-    {key: value for key, value in given.items() if key not in EXECUTION}
+    {
+      key: value
+      for key, value in given.items()
+      if key not in run_directory.EXECUTION
+    }
     for given in (fields, manifest['config'])
   )
   different = config.differences(theirs, mine)
@@ -186,13 +208,21 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _place(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
-  """Puts arrays into the structure and onto the devices of ``like``."""
+  """Puts arrays into the structure and onto the devices of ``like``.
+
+  Args:
+    arrays: by name, as `_flatten` has them; empty in all but the first process.
+    like: the tree, with shapes, dtypes and placement.
+  """
+  shapes = _flatten(jax.eval_shape(_words, like))
 
   def place(path, leaf):
-    array = arrays[jax.tree_util.keystr(path)]
+    name = jax.tree_util.keystr(path)
+    empty = np.zeros(shapes[name].shape, shapes[name].dtype)
+    array = processes.broadcast(arrays.get(name, empty))
     if _is_key(leaf):
       array = jax.random.wrap_key_data(array, impl=jax.random.key_impl(leaf))
-    return jax.device_put(array, leaf.sharding)
+    return hosts.put(array, leaf.sharding)
 
   return jax.tree_util.tree_map_with_path(place, like)
 

@@ -9,6 +9,9 @@ from rich import console as rich_console
 from rich import progress as rich_progress
 from rich import table as rich_table
 
+#: Whether consoles made from now on write nothing.
+_silent = False
+
 
 class Display:
   """A progress bar on a terminal, plain lines elsewhere.
@@ -85,7 +88,13 @@ def _bar(console: rich_console.Console) -> rich_progress.Progress:
 
 def make_console() -> rich_console.Console:
   """Returns the console of the standard output, without guesses at markup."""
-  return rich_console.Console(highlight=False, soft_wrap=False)
+  return rich_console.Console(highlight=False, soft_wrap=False, quiet=_silent)
+
+
+def silence() -> None:
+  """Keeps this process from writing: another one of the run does."""
+  global _silent
+  _silent = True
 
 
 def say(text: str, console: rich_console.Console | None = None) -> None:

@@ -15,11 +15,14 @@ class UserError(Exception):
   Attributes:
     code: exit code of the process: 2 for a mistake in flags or config, 1 for a
       run that had to stop.
+    everywhere: whether all processes of a run raise it, so that none has to be
+      told.
   """
 
-  def __init__(self, message: str, code: int = 2):
+  def __init__(self, message: str, code: int = 2, everywhere: bool = False):
     super().__init__(' '.join(message.split()))
     self.code = code
+    self.everywhere = everywhere
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 import decopt
+from decopt import hosts
 from experiments import layouts
 
 #: Held-out examples that all workers of a device evaluate at a time.
@@ -52,12 +53,12 @@ class Measures:
 
   def health(self, state) -> tuple[float, list[int]]:
     """Returns the consensus distance, and which workers are not finite."""
-    distance, flags = jax.device_get(self._health(state))
+    distance, flags = hosts.fetch(self._health(state))
     return float(distance), np.flatnonzero(~flags).tolist()
 
   def held_out(self, state) -> dict[str, float]:
     """Returns the metrics of held-out examples."""
-    metrics = jax.device_get(self._evaluate(state, self._examples))
+    metrics = hosts.fetch(self._evaluate(state, self._examples))
     return {name: float(value) for name, value in metrics.items()}
 
 

@@ -1,5 +1,7 @@
 """Where workers run: a simulation on one device, or a mesh of several.
 
+A mesh may span several processes; each then has equally many of its devices.
+
 The only place that looks at devices. `prepare` comes before anything else of
 jax, because the number of virtual CPU devices is fixed once a backend starts.
 """
@@ -15,6 +17,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec
 
 import decopt
+from decopt import hosts
 from experiments import errors
 
 #: Virtual CPU devices of a mesh when the config does not say how many.
@@ -36,14 +39,33 @@ class Layout:
   description: str
 
 
-def prepare(fields: Mapping[str, Any]) -> None:
-  """Asks jax for virtual CPU devices, if a mesh on CPU will need them."""
+def prepare(fields: Mapping[str, Any], processes: int = 1) -> None:
+  """Asks jax for virtual CPU devices, if a mesh on CPU will need them.
+
+  Args:
+    fields: the resolved config.
+    processes: how many share the mesh.
+  """
   untouched = jax.config.jax_num_cpu_devices < 1
   forced = 'host_platform_device_count' in os.environ.get('XLA_FLAGS', '')
-  if fields['layout'] != 'mesh' or forced or not untouched:
+  mesh = fields['layout'] == 'mesh' or processes > 1
+  if not mesh or forced or not untouched:
     return
-  devices = fields['devices'] or divisor(fields['workers'], MOST_CPU_DEVICES)
-  jax.config.update('jax_num_cpu_devices', devices)
+  each = fields['devices'] // processes
+  if not each:
+    most = max(1, MOST_CPU_DEVICES // processes)
+    each = _devices_each(fields['workers'], processes, most)
+  jax.config.update('jax_num_cpu_devices', max(1, each))
+
+
+def _devices_each(workers: int, processes: int, most: int) -> int:
+  """Returns how many devices of each process a mesh of `workers` can have."""
+  if workers % processes:
+    raise errors.UserError(
+      f'config.workers is {workers}; it must be a multiple of the {processes} '
+      'processes'
+    )
+  return divisor(workers // processes, most)
 
 
 def choose(fields: Mapping[str, Any]) -> Layout:
@@ -53,10 +75,16 @@ def choose(fields: Mapping[str, Any]) -> Layout:
     UserError: for a mesh with more devices than there are, or whose devices do
       not divide the workers.
   """
-  available = jax.devices()
+  available, processes = jax.devices(), jax.process_count()
   workers, platform = fields['workers'], available[0].platform
-  devices = fields['devices'] or divisor(workers, len(available))
+  most = len(available) // processes
+  devices = (
+    fields['devices'] or _devices_each(workers, processes, most) * processes
+  )
   name = fields['layout']
+  if processes > 1:
+    _check_processes(name, devices, processes)
+    name = 'mesh'
   if name == 'auto':
     several = platform != 'cpu' and 1 < devices <= len(available)
     name = 'mesh' if several and workers % devices == 0 else 'simulation'
@@ -77,9 +105,36 @@ def choose(fields: Mapping[str, Any]) -> Layout:
     )
   return Layout(
     name,
-    decopt.make_mesh(devices),
-    f'mesh of {devices} {platform} device(s), {workers // devices} worker(s) '
-    'on each',
+    _mesh(devices, processes),
+    f'mesh of {devices} {platform} device(s)'
+    + (f' of {processes} processes' if processes > 1 else '')
+    + f', {workers // devices} worker(s) on each',
+  )
+
+
+def _check_processes(name: str, devices: int, processes: int) -> None:
+  if name == 'simulation':
+    raise errors.UserError(
+      f"layout 'simulation' is for one process, but there are {processes}; use "
+      '--config.layout=mesh'
+    )
+  if devices % processes:
+    raise errors.UserError(
+      f'config.devices is {devices}; it must be a multiple of the {processes} '
+      'processes'
+    )
+
+
+def _mesh(devices: int, processes: int) -> Mesh:
+  """Returns a mesh of as many devices of each process."""
+  if devices == len(jax.devices()) or processes == 1:
+    return decopt.make_mesh(devices)
+  by_process = {}
+  for device in jax.devices():
+    by_process.setdefault(device.process_index, []).append(device)
+  each = devices // processes
+  return decopt.make_mesh(
+    [device for mine in by_process.values() for device in mine[:each]]
   )
 
 
@@ -87,7 +142,8 @@ def share(tree, mesh):
   """Places what all workers read: on the device, or on each of a mesh."""
   if mesh is None:
     return jax.device_put(tree)
-  return jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+  everywhere = NamedSharding(mesh, PartitionSpec())
+  return jax.tree.map(lambda x: hosts.put(x, everywhere), tree)
 
 
 def divisor(number: int, most: int) -> int:

@@ -2,7 +2,8 @@
 
 Top to bottom: `train` decides whether there is something to do, `_run` trains,
 `_reach` is what happens at a step where something is due, `_finish` draws and
-sums up.
+sums up. On several processes all of them do this together; the first one looks
+at the directory, writes and speaks (`experiments.processes`).
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from experiments import display
 from experiments import errors
 from experiments import evaluation
 from experiments import layouts
+from experiments import processes
 from experiments import run_directory
 from experiments import setup
 from experiments import step as step_lib
@@ -49,18 +51,29 @@ def train(
       the disk is full, or the loss becomes NaN.
   """
   directory = run_directory.RunDirectory(workdir, fields)
-  directory.check(resume)
-  summary = directory.finished()
+
+  def look():
+    directory.check(resume)
+    return directory.finished()
+
+  processes.require_same('config', fields)
+  summary = processes.decide(look)
   if summary is not None:
     display.say(f'{directory.path} is complete')
     display.show_summary(summary, directory.curves)
     return summary
   experiment = setup.build(fields)
-  with explained(directory), directory.locked():
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(explained(directory))
+    processes.decide(lambda: _enter(stack, directory.locked()))
     for line in experiment.describe():
       display.say(line)
     display.say(f'run directory {directory.path}')
     return _run(experiment, directory)
+
+
+def _enter(stack, context) -> None:
+  stack.enter_context(context)
 
 
 def _run(experiment, directory) -> dict[str, Any]:
@@ -85,7 +98,7 @@ def _run(experiment, directory) -> dict[str, Any]:
       _reach(experiment, directory, recorder, measures, state, progress)
       if interrupted():
         raise KeyboardInterrupt
-  return _finish(experiment, directory)
+  return processes.decide(lambda: _finish(experiment, directory))
 
 
 def _start(experiment, directory):
@@ -107,7 +120,8 @@ def _start(experiment, directory):
   if saved is not None:
     directory.saved_step = progress.step
     display.say(f'continuing after step {progress.step}')
-  directory.rewind(progress.step)
+  if processes.is_first():
+    directory.rewind(progress.step)
   if progress.step < fields['steps']:
     display.say(f'compiling a program of {experiment.chunk} step(s) ...')
   return experiment.program.enter(stacked), progress
@@ -180,6 +194,8 @@ class Recorder:
     self._events = None
 
   def record(self, row: Mapping[str, Any]) -> None:
+    if not processes.is_first():
+      return
     # In the documented order, and nothing that is not documented.
     row = {name: row[name] for name in run_directory.METRICS if name in row}
     self._directory.append_metrics(row)

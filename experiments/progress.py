@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from decopt import hosts
+
 
 class Progress:
   """Counts steps, sums losses, and times training.
@@ -55,7 +57,7 @@ class Progress:
     """Waits for the device, and stops the clock."""
     jax.block_until_ready(state)
     self._seconds += time.perf_counter() - self._started
-    arrived = [np.asarray(losses, np.float64) for losses in self._pending]
+    arrived = [np.float64(hosts.fetch(losses)) for losses in self._pending]
     self._unsummed = np.concatenate(arrived, axis=1)
     self._pending = []
     self._loss_sums += self._unsummed.sum(axis=1)

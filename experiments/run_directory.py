@@ -45,6 +45,10 @@ METRICS = {
   'steps_per_second': 'steps of training a second, since the line before',
 }
 
+#: Fields of a config that say how a run is executed, not what it computes. A
+#: run may go on with others than it began with; ``config.json`` has the first.
+EXECUTION = ('devices', 'gradient_mapping', 'layout')
+
 #: The fields of METRICS that are times.
 TIMES = ('seconds', 'steps_per_second')
 
@@ -88,7 +92,9 @@ class RunDirectory:
         f'--noresume starts in an empty directory, but {self.path} holds a '
         'run; choose another --workdir, or delete it'
       )
-    different = config_lib.differences(_read_json(self.config), self.fields)
+    different = config_lib.differences(
+      computed(_read_json(self.config)), computed(self.fields)
+    )
     if different:
       more = f' (and {len(different) - 4} more)' if different[4:] else ''
       raise errors.UserError(
@@ -146,6 +152,11 @@ class RunDirectory:
 
   def write_summary(self, summary: Mapping[str, Any]) -> None:
     write_json(self.summary, summary)
+
+
+def computed(fields: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the fields of a config without those of `EXECUTION`."""
+  return {key: x for key, x in fields.items() if key not in EXECUTION}
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:

@@ -73,7 +73,16 @@ def _quiet():
   verbosity = logging.get_verbosity()
   logging.set_verbosity(logging.FATAL)
   try:
-    yield orbax.checkpoint.PyTreeCheckpointer()
+    # By this process alone, without meeting the others, which do not write.
+    alone = orbax.checkpoint.options.MultiprocessingOptions(
+      primary_host=0,
+      active_processes={0},
+      barrier_sync_key_prefix='first',
+    )
+    handler = orbax.checkpoint.PyTreeCheckpointHandler(
+      multiprocessing_options=alone
+    )
+    yield orbax.checkpoint.Checkpointer(handler, multiprocessing_options=alone)
   finally:
     logging.set_verbosity(verbosity)
 

@@ -21,6 +21,7 @@ from experiments import errors
 from experiments import layouts
 from experiments import listing
 from experiments import loop
+from experiments import processes
 
 _CONFIG = config_flags.DEFINE_config_file(
   'config',
@@ -38,6 +39,20 @@ _RESUME = flags.DEFINE_bool(
   'Continue the run in --workdir if it is of this same config, and refuse if '
   'it is of another one. With --noresume, any run in --workdir is refused; '
   'nothing is ever deleted.',
+)
+_COORDINATOR = flags.DEFINE_string(
+  'coordinator',
+  None,
+  'HOST:PORT of process 0, in a run on several processes.',
+)
+_NUM_PROCESSES = flags.DEFINE_string(
+  'num_processes',
+  None,
+  'Number of processes, or auto to ask the cluster (SLURM, Open MPI, TPU). '
+  'Default: auto under srun and mpirun, 1 elsewhere.',
+)
+_PROCESS_ID = flags.DEFINE_integer(
+  'process_id', None, 'Index of this process, from 0.'
 )
 _LIST = flags.DEFINE_bool(
   'list', False, 'Show what a config can name, a line each, and exit.'
@@ -60,8 +75,13 @@ def main(argv: Sequence[str]) -> None:
       )
   overridden = flags.FLAGS['config'].override_values
   fields = config.resolve(_CONFIG.value, overridden)
-  layouts.prepare(fields)
+  count = processes.start(
+    _COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value
+  )
+  layouts.prepare(fields, count)
+  processes.watch()
   loop.train(fields, _WORKDIR.value, resume=_RESUME.value)
+  processes.finish()
 
 
 def run() -> None:
@@ -70,10 +90,15 @@ def run() -> None:
     app.run(main, flags_parser=command_line.parse)
   except errors.UserError as error:
     print(f'error: {error}', file=sys.stderr)
+    processes.fail(str(error), error.code, error.everywhere)
     sys.exit(error.code)
   except KeyboardInterrupt:
     print('interrupted; the same command continues', file=sys.stderr)
+    processes.fail('it was interrupted', 130)
     sys.exit(130)
+  except Exception as error:
+    processes.explain(error)
+    raise
 
 
 if __name__ == '__main__':

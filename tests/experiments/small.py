@@ -34,6 +34,14 @@ def fields(**overrides):
   return resolved(digits.get_config(), OVERRIDES | _dotted(overrides))
 
 
+def emptied(sections):
+  """Returns the config of the digits with some sections exchanged."""
+  config = digits.get_config()
+  for name, section in sections.items():
+    config[name] = section
+  return config
+
+
 def resolved(config, given):
   """Returns a config resolved with overrides by dotted path."""
   for path, value in given.items():
@@ -76,7 +84,7 @@ def numbers(workdir: pathlib.Path):
   ]
 
 
-def start(*arguments, **options):
+def start(*arguments, environment=None, **options):
   """Starts a command in the repository, with its output in pipes.
 
   Processes share what they compile: most of the time of a small run is that.
@@ -88,7 +96,9 @@ def start(*arguments, **options):
     stdout=subprocess.PIPE,
     stderr=subprocess.PIPE,
     text=True,
-    env=os.environ | {key.upper(): str(x) for key, x in cache.items()},
+    env=os.environ
+    | {key.upper(): str(x) for key, x in cache.items()}
+    | (environment or {}),
     **options,
   )
 
