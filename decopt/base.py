@@ -9,7 +9,7 @@ parameters.
 
 import dataclasses
 from collections.abc import Hashable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -70,6 +70,23 @@ class Clock:
     return Clock(optax.safe_increment(self.count))
 
 
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Shared:
+  """Arrays that are the same on all workers, and are known to be.
+
+  What a `Clock` is for a counter, for any arrays: the state of chance that all
+  workers follow together, such as which links are down. Like a clock it has no
+  worker axis. Compute it from clocks, constants and itself only. A simulation
+  refuses what comes from data; a mesh cannot see where it comes from.
+
+  Attributes:
+    value: a tree of arrays.
+  """
+
+  value: Any
+
+
 def wide(dtype) -> jnp.dtype:
   """Returns the dtype in which to compute with arrays of ``dtype``.
 
@@ -80,6 +97,6 @@ def wide(dtype) -> jnp.dtype:
   return jnp.dtype(dtype if jnp.finfo(dtype).bits >= 32 else jnp.float32)
 
 
-def is_clock(node) -> bool:
-  """Says whether a tree node is a `Clock`; for ``is_leaf``."""
-  return isinstance(node, Clock)
+def is_shared(node) -> bool:
+  """Says whether a node is a `Clock` or a `Shared`; for ``is_leaf``."""
+  return isinstance(node, (Clock, Shared))

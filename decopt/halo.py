@@ -40,24 +40,35 @@ class Plan:
     sources: [devices, local, terms] rows that a worker sums.
     weights: [devices, local, terms] their weights; 0 pads.
     dense: [devices, local, rows] the same as a matrix.
+    reads: [devices, local, rows] which rows a worker sums.
+    origins: [devices, rows] the worker whose row it is; of rows that a device
+      receives from nobody, any.
   """
 
   shipments: tuple[Shipment, ...]
   sources: np.ndarray
   weights: np.ndarray
   dense: np.ndarray
+  reads: np.ndarray
+  origins: np.ndarray
 
 
 @functools.lru_cache(maxsize=512)
-def plan(topology, round_index: int, local: int) -> Plan:
+def plan(
+  topology, round_index: int, local: int, own: bool | None = None
+) -> Plan:
   """Plans one round of ``topology`` with ``local`` workers on each device.
 
   Args:
     topology: `decopt.Topology`; its workers are ``devices * local``.
     round_index: which round of the period.
     local: workers on each device, numbered device by device.
+    own: whether a worker sums its own row; by default if it has a weight.
   """
   weights = topology.weights[round_index]
+  links = weights > 0
+  if own is not None:
+    np.fill_diagonal(links, own)
   devices = len(weights) // local
   shipments = _shipments(weights, devices, local)
   # place[device][worker]: where the row of a worker lies on a device.
@@ -71,12 +82,17 @@ def plan(topology, round_index: int, local: int) -> Plan:
       for k, row in enumerate(shipment.rows[sender]):
         place[receiver][sender * local + int(row)] = held + k
     held += shipment.rows.shape[1]
+  origins = np.zeros((devices, held), np.int32)
+  for device, rows in enumerate(place):
+    origins[device, list(rows.values())] = list(rows)
   dense = np.zeros((devices, local, held))
-  for i, j in zip(*np.nonzero(weights), strict=True):
+  reads = np.zeros(dense.shape, bool)
+  for i, j in zip(*np.nonzero(links), strict=True):
     device, row = divmod(int(i), local)
-    dense[device, row, place[device][int(j)]] = weights[i, j]
-  sources, terms = _terms(dense)
-  return Plan(shipments, sources, terms, dense)
+    position = device, row, place[device][int(j)]
+    dense[position], reads[position] = weights[i, j], True
+  sources, terms = _terms(dense, reads)
+  return Plan(shipments, sources, terms, dense, reads, origins)
 
 
 def _shipments(weights, devices, local) -> tuple[Shipment, ...]:
@@ -103,9 +119,9 @@ def _shipments(weights, devices, local) -> tuple[Shipment, ...]:
   return tuple(shipments)
 
 
-def _terms(dense) -> tuple[np.ndarray, np.ndarray]:
-  """Lists the non-zero entries of each row of ``dense``, padded by zeros."""
-  count = int((dense != 0).sum(axis=-1).max())
-  sources = np.argsort(dense == 0, axis=-1, kind='stable')[..., :count]
+def _terms(dense, reads) -> tuple[np.ndarray, np.ndarray]:
+  """Lists the entries of each row of ``dense`` that are read, and pads them."""
+  count = int(reads.sum(axis=-1).max())
+  sources = np.argsort(~reads, axis=-1, kind='stable')[..., :count]
   weights = np.take_along_axis(dense, sources, axis=-1)
   return sources.astype(np.int32), weights

@@ -40,11 +40,12 @@ def spmd(
   |---|---|---|
   | None | `jax.vmap` on one device | a laptop, hundreds of workers |
   | one device a worker | `jax.shard_map` | TPUs, GPUs, virtual CPU devices |
+  | the same, of machines | its two axes | links of two speeds |
   | fewer devices | `jax.vmap` inside `jax.shard_map` | more workers |
 
-  The three compute the same numbers up to float rounding. On a packed mesh
-  the axis is made of two, which the operators of decopt know and a plain
-  ``jax.lax.pmean(x, 'workers')`` does not: use `decopt.mean` there.
+  All compute the same numbers up to float rounding. On a packed mesh and on a
+  mesh of machines the axis is made of two, which the operators of decopt know
+  and a plain ``jax.lax.pmean(x, 'workers')`` does not: use `decopt.mean` there.
 
   Args:
     worker_fn: function of trees of arrays, seen from one worker.
@@ -150,15 +151,14 @@ def _vmap(fn, axis_name, size):
 def _on_mesh(fn, *, mesh, axis_name, workers):
   """One worker on each device, or `jax.vmap` over those of a device."""
   spread = placement.execution_mesh(mesh, workers, axis_name)
-  (name,) = spread.axis_names
-  if name == axis_name:
+  local = workers // mesh.size
+  if local == 1:
     # A unit axis is stripped, so that on a mesh of one worker a device the
     # program of a device is the same as a hand-written one.
     block_fn = _strip_unit_axis(fn)
   else:
-    local = workers // mesh.size
     block_fn = _vmap(fn, axes.local_axis(axis_name), local)
-  spec = PartitionSpec(name)
+  spec = PartitionSpec(spread.axis_names)
   # check_vma=False: with the check on, the gradient with respect to a
   # replicated argument is silently summed over devices, and a conditional
   # whose branches differ in what they averaged does not type-check.

@@ -1,4 +1,8 @@
-"""Which arrays of a tree have a worker axis: all but clocks and shared ones."""
+"""Which arrays of a tree have a worker axis: all but those that are shared.
+
+Shared are the leaves of every `decopt.Clock` and `decopt.Shared`, and whole
+arguments that are said to be so.
+"""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -11,10 +15,10 @@ from decopt import base
 
 #: What to say of a clock that a worker function returns batched.
 CLOCK_DIFFERS = (
-  'a decopt.Clock, which all workers share, would come to differ between '
-  'workers: something around it decides for each worker on its own whether '
-  'the clock moves. optax.MultiSteps and optax.apply_if_finite do; put them '
-  'around the local optimizer only, and what communicates after them: '
+  'a decopt.Clock or decopt.Shared, which all workers share, would come to '
+  'differ between workers: something around it decides for each worker on its '
+  'own whether it moves. optax.MultiSteps and optax.apply_if_finite do; put '
+  'them around the local optimizer only, and what communicates after them: '
   'chain(MultiSteps(optimizer, k).gradient_transformation(), '
   'mix_iterates(...)).'
 )
@@ -49,14 +53,14 @@ def split(trees: Sequence[Any], shared_positions: Sequence[int] = ()) -> Split:
   Args:
     trees: a tuple of trees.
     shared_positions: which of them have no worker axis at all. Of the others,
-      only clocks have none.
+      only clocks and what is `decopt.Shared` have none.
   """
   is_shared = []
   for position, tree in enumerate(trees):
     if position in shared_positions:
       is_shared += [True] * len(jax.tree.leaves(tree))
     else:
-      is_shared += clock_flags(tree)
+      is_shared += shared_flags(tree)
   leaves, treedef = jax.tree.flatten(tuple(trees))
   parts = {True: [], False: []}
   for leaf, mine in zip(leaves, is_shared, strict=True):
@@ -64,20 +68,20 @@ def split(trees: Sequence[Any], shared_positions: Sequence[int] = ()) -> Split:
   return Split(parts[True], parts[False], tuple(is_shared), treedef)
 
 
-def clock_flags(tree) -> list[bool]:
-  """Says for each leaf of a tree whether it belongs to a `decopt.Clock`."""
+def shared_flags(tree) -> list[bool]:
+  """Says for each leaf of a tree whether all workers share it."""
   flags = []
-  for node in jax.tree.leaves(tree, is_leaf=base.is_clock):
-    flags += [base.is_clock(node)] * len(jax.tree.leaves(node))
+  for node in jax.tree.leaves(tree, is_leaf=base.is_shared):
+    flags += [base.is_shared(node)] * len(jax.tree.leaves(node))
   return flags
 
 
-def map_stacked(fn: Callable, tree, clocks: Callable = lambda count: count):
-  """Maps ``fn`` over the arrays of a stacked tree, ``clocks`` over the rest."""
+def map_stacked(fn: Callable, tree, clocks: Callable = lambda leaf: leaf):
+  """Maps ``fn`` over the stacked arrays of a tree, ``clocks`` over the rest."""
   leaves, treedef = jax.tree.flatten(tree)
   results = [
-    clocks(leaf) if is_clock else fn(leaf)
-    for leaf, is_clock in zip(leaves, clock_flags(tree), strict=True)
+    clocks(leaf) if is_shared else fn(leaf)
+    for leaf, is_shared in zip(leaves, shared_flags(tree), strict=True)
   ]
   return jax.tree.unflatten(treedef, results)
 
@@ -99,8 +103,8 @@ def worker_count(
     if position in shared:
       continue
     flat, _ = jax.tree_util.tree_flatten_with_path(arg)
-    for (path, leaf), is_clock in zip(flat, clock_flags(arg), strict=True):
-      if is_clock:
+    for (path, leaf), is_shared in zip(flat, shared_flags(arg), strict=True):
+      if is_shared:
         continue
       shape = jnp.shape(leaf)
       if workers is None and shape:

@@ -102,6 +102,8 @@ def _rule(eqn, inputs, *, axis_name, workers) -> list[Any]:
     return _permute(eqn, inputs, workers)
   if jaxprs.sums_over(eqn, axis_name):
     return [_total(x, workers) for x in inputs]
+  if name == 'all_gather' and eqn.params['axis_index_groups'] is None:
+    return [_gather(eqn, x, workers) for x in inputs]
   return _vmapped(eqn, inputs, axis_name, workers)
 
 
@@ -130,6 +132,12 @@ def _total(x, workers):
   if not isinstance(x, PerWorker):
     return x * np.asarray(workers, x.dtype)
   return functools.reduce(lax.add, x)
+
+
+def _gather(eqn, x, workers):
+  """What all workers hold, which is the same for all of them."""
+  join = jnp.concatenate if eqn.params['tiled'] else jnp.stack
+  return join(spread(x, workers), eqn.params['all_gather_dimension'])
 
 
 def _switch(eqn, inputs, rule, workers) -> list[Any]:
@@ -186,9 +194,10 @@ def _vmapped(eqn, inputs, axis_name, workers) -> list[Any]:
     )
 
   def is_shared(k):
-    # A loop may carry a clock. `jax.vmap` refuses to return as common to all
-    # what it cannot see to be so; only counters are worth the attempt.
-    if eqn.outvars[k].aval.shape or eqn.outvars[k].aval.dtype != jnp.int32:
+    # A loop may carry a clock, or what else is shared. `jax.vmap` refuses to
+    # return as common to all what it cannot see to be so; what is of floating
+    # point is not worth the attempt.
+    if jnp.issubdtype(eqn.outvars[k].aval.dtype, jnp.inexact):
       return False
     try:
       jax.eval_shape(mapped(lambda x: jaxprs.bind(eqn, x)[k], None), inputs)

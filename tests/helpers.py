@@ -18,17 +18,22 @@ import numpy as np
 import optax
 
 import decopt
+from tests import least_squares
+from tests import lossy
 from tests import oracle
 
 WORKERS = 8
 STEPS = 50
 
+LeastSquares = least_squares.LeastSquares
 
-def on_mesh(devices: int) -> Callable:
+
+def on_mesh(devices: int, machines: int | None = None) -> Callable:
   """Executes worker functions on a mesh, which is made when it is needed."""
 
   def execute(worker_fn, **options):
-    return decopt.spmd(worker_fn, mesh=decopt.make_mesh(devices), **options)
+    mesh = decopt.make_mesh(devices, machines=machines)
+    return decopt.spmd(worker_fn, mesh=mesh, **options)
 
   return execute
 
@@ -39,11 +44,13 @@ def pmap(worker_fn):
 
 
 #: Name -> how a worker function becomes a function of stacked arrays. Packed
-#: layouts are called after devices times workers on each.
+#: layouts are called after devices times workers on each, and a mesh with two
+#: axes after machines times devices of each.
 LAYOUTS = {
   'simulation': decopt.spmd,
   'unrolled': functools.partial(decopt.spmd, mapping='unrolled'),
   'mesh': on_mesh(8),
+  'mesh_2x4': on_mesh(8, machines=2),
   'packed_4x2': on_mesh(4),
   'packed_2x4': on_mesh(2),
   'packed_1x8': on_mesh(1),
@@ -58,67 +65,6 @@ def cases(*tables):
   for rows in itertools.product(*(table.items() for table in tables)):
     name = '_'.join(key for key, _ in rows)
     yield (f'_{name}', *(value for _, value in rows))
-
-
-class LeastSquares:
-  """Linear regression in which every worker has data of its own.
-
-  Worker i has in step t a batch (A, b) and the loss |A k + c - b|^2 / 2, the
-  mean over rows, of a kernel k and a bias c. Its targets come from a solution
-  of its own, so that workers disagree about the optimum.
-
-  Args:
-    workers: how many.
-    batches: after so many steps the batches repeat; 1 is the full gradient.
-    seed: of all numbers.
-  """
-
-  def __init__(self, workers=WORKERS, batches=4, seed=0):
-    rows, self.dim = 6, 3
-    rng = np.random.default_rng(seed)
-    self.features = rng.normal(size=(workers, batches, rows, self.dim))
-    solutions = rng.normal(size=(workers, self.dim))
-    clean = np.einsum('wbrd,wd->wbr', self.features, solutions)
-    self.targets = clean + rng.normal(size=clean.shape)
-    self.start = rng.normal(size=(workers, self.dim + 1))
-    self.batches = batches
-
-  def params(self, x=None):
-    """Stacked parameters, from flat numpy ones [workers, dim + 1]."""
-    x = self.start if x is None else x
-    kernel, bias = x[:, : self.dim], x[:, self.dim]
-    return {'kernel': jnp.asarray(kernel), 'bias': jnp.asarray(bias)}
-
-  def flat(self, params):
-    """Flat numpy parameters, from stacked ones."""
-    kernel, bias = params['kernel'], params['bias']
-    return np.concatenate([kernel, np.asarray(bias)[:, None]], axis=1)
-
-  def batch(self, t):
-    """The stacked batch of step t."""
-    t = t % self.batches
-    return jnp.asarray(self.features[:, t]), jnp.asarray(self.targets[:, t])
-
-  def gradient(self, x, t):
-    """What `jax.grad` of the loss gives, by hand, for `tests.oracle`."""
-    design = self._design()[:, t % self.batches]
-    targets = self.targets[:, t % self.batches]
-    residual = np.einsum('wrd,wd->wr', design, x) - targets
-    return np.einsum('wrd,wr->wd', design, residual) / targets.shape[1]
-
-  def optimum(self):
-    """Minimizer [dim + 1] of the mean over workers and batches."""
-    design = self._design().reshape(-1, self.dim + 1)
-    return np.linalg.lstsq(design, self.targets.ravel(), rcond=None)[0]
-
-  def hessian(self):
-    """Hessian of the mean over workers and batches."""
-    design = self._design().reshape(-1, self.dim + 1)
-    return design.T @ design / len(design)
-
-  def _design(self):
-    ones = np.ones((*self.targets.shape, 1))
-    return np.concatenate([self.features, ones], axis=-1)
 
 
 def loss(params, batch):
@@ -217,12 +163,16 @@ class Algorithm:
     oracle: (x, gradient, adapt, *, steps) -> x, as in `tests.oracle`.
     optimizers: names of those `OPTIMIZERS` for which the oracle is exact.
     common_start: whether workers must start with the same parameters.
+    keeps_mean: whether the mean over workers moves by that of the updates.
+    keeps_equal: whether workers with the same data and parameters stay equal.
   """
 
   build: Callable[[Any, int], optax.GradientTransformationExtraArgs]
   oracle: Callable
   optimizers: tuple[str, ...] = tuple(OPTIMIZERS)
   common_start: bool = False
+  keeps_mean: bool = True
+  keeps_equal: bool = True
 
   def start(self, problem):
     """Flat parameters to start from."""
@@ -232,9 +182,14 @@ class Algorithm:
 
 def _on(graph, recursion, **settings):
   """A recursion of `tests.oracle` with the weights of ``graph(workers)``."""
+  return _with(lambda workers: graph(workers).weights, recursion, **settings)
+
+
+def _with(rounds, recursion, **settings):
+  """A recursion of `tests.oracle` with the weights ``rounds(workers)``."""
 
   def run(x, gradient, adapt, *, steps):
-    weights = graph(len(x)).weights
+    weights = rounds(len(x))
     return recursion(
       x, gradient, adapt, steps=steps, weights=weights, **settings
     )
@@ -278,6 +233,39 @@ ALGORITHMS = {
     ),
     _on(decopt.one_peer_exponential, oracle.decentralized_local_sgd, period=2),
   ),
+  'dsgd_faults': Algorithm(
+    lambda optimizer, workers: decopt.dsgd(
+      optimizer, lossy.changing(workers), faults=lossy.FAULTS
+    ),
+    _with(lossy.symmetric, oracle.dsgd),
+  ),
+  'diffusion_delayed': Algorithm(
+    lambda optimizer, workers: optax.chain(
+      optimizer, decopt.mix_iterates(decopt.gossip(irregular(workers), delay=2))
+    ),
+    lambda x, *args, **kwargs: oracle.adapt_then_combine(
+      x,
+      *args,
+      operator=oracle.delayed_gossip(irregular(len(x)).weights, 2),
+      **kwargs,
+    ),
+    keeps_mean=False,
+    keeps_equal=False,
+  ),
+  'sgp': Algorithm(
+    lambda optimizer, workers: decopt.sgp(optimizer, lossy.digraph(workers)),
+    _on(lossy.digraph, oracle.sgp),
+    keeps_mean=False,
+    keeps_equal=False,
+  ),
+  'sgp_faults': Algorithm(
+    lambda optimizer, workers: decopt.sgp(
+      optimizer, lossy.changing_digraph(workers), faults=lossy.FAULTS
+    ),
+    _with(lossy.one_way, oracle.sgp),
+    keeps_mean=False,
+    keeps_equal=False,
+  ),
 }
 
 
@@ -298,12 +286,39 @@ class OperatorRow:
   keeps_consensus: bool = True
 
 
+def per_machine(workers: int) -> int:
+  """Workers of a machine in the row of `hierarchical_gossip`."""
+  return 2 if workers % 2 == 0 else 1
+
+
 def _gossip(graph, **properties):
   """The row of `gossip` along ``graph(workers)``."""
   return OperatorRow(
     lambda workers: decopt.gossip(graph(workers)),
     lambda x, t: oracle.mix(x, graph(len(x)).weights, t),
     **properties,
+  )
+
+
+def _delayed(rounds, delay):
+  """The recursion of delayed gossip with the weights ``rounds(workers)``."""
+  recursions = {}
+
+  def apply(x, t):
+    workers = len(x)
+    if workers not in recursions:
+      recursions[workers] = oracle.delayed_gossip(rounds(workers), delay)
+    return recursions[workers](x, t)
+
+  return apply
+
+
+def _renormalized(workers):
+  return lossy.weights(
+    decopt.one_peer_exponential(workers),
+    lossy.FAULTS,
+    oracle.renormalized,
+    directed=True,
   )
 
 
@@ -320,7 +335,41 @@ OPERATORS = {
   'gossip_exponential': _gossip(decopt.exponential),
   'gossip_irregular': _gossip(irregular),
   'gossip_changing': _CHANGING,
+  'hierarchical_gossip': OperatorRow(
+    lambda workers: decopt.hierarchical_gossip(
+      decopt.one_peer_exponential(workers // per_machine(workers)),
+      per_machine(workers),
+    ),
+    lambda x, t: oracle.hierarchical_gossip(
+      x,
+      decopt.one_peer_exponential(len(x) // per_machine(len(x))).weights,
+      t,
+    ),
+  ),
   'gossip_biased': _gossip(biased, keeps_mean=False),
+  'gossip_faults': OperatorRow(
+    lambda workers: decopt.gossip(lossy.changing(workers), faults=lossy.FAULTS),
+    lambda x, t: oracle.mix(x, lossy.symmetric(len(x)), t),
+  ),
+  'gossip_delayed': OperatorRow(
+    lambda workers: decopt.gossip(irregular(workers), delay=2),
+    _delayed(lambda workers: irregular(workers).weights, 2),
+    keeps_mean=False,
+  ),
+  'gossip_delayed_faults': OperatorRow(
+    lambda workers: decopt.gossip(
+      lossy.changing(workers), delay=1, faults=lossy.FAULTS
+    ),
+    _delayed(lossy.symmetric, 1),
+    keeps_mean=False,
+  ),
+  'renormalized_gossip': OperatorRow(
+    lambda workers: decopt.renormalized_gossip(
+      decopt.one_peer_exponential(workers), lossy.FAULTS
+    ),
+    lambda x, t: oracle.mix(x, _renormalized(len(x)), t),
+    keeps_mean=False,
+  ),
   'every': OperatorRow(
     lambda workers: decopt.every(_CHANGING.build(workers), 2),
     oracle.every(_CHANGING.oracle, 2),

@@ -60,6 +60,26 @@ def decentralized_local_sgd(x, gradient, adapt, *, steps, weights, period):
   return x
 
 
+def sgp(z, gradient, adapt, *, steps, weights):
+  """Assran et al., 2019, algorithm 1; columns of the weights sum to 1.
+
+  The gradient is taken at z = X / w, and its update added to X.
+  """
+  x, w = z, np.ones((len(z), 1))
+  for t in range(steps):
+    x = x + adapt(gradient(z, t))
+    x, w = mix(x, weights, t), mix(w, weights, t)
+    z = x / w
+  return z
+
+
+def adapt_then_combine(x, gradient, adapt, *, steps, operator):
+  """psi = x + A(g), then x <- T(psi); `operator` is (x, t) -> x."""
+  for t in range(steps):
+    x = operator(x + adapt(gradient(x, t)), t)
+  return x
+
+
 def mix(x, weights, t):
   """X <- W^(t) X, in round t of the period."""
   return weights[t % len(weights)] @ x
@@ -68,6 +88,57 @@ def mix(x, weights, t):
 def all_reduce(x):
   """X <- (1/n) 1 1^T X."""
   return np.broadcast_to(x.mean(axis=0), x.shape)
+
+
+def delayed_gossip(weights, delay):
+  """x_i <- (1 - a_i) x_i + s_i: what is heard is `delay` applications old.
+
+  s_i is the weighted sum over the others at the time when it was sent, a_i the
+  sum of its weights; nothing arrives at first. A run starts with t = 0.
+  """
+  sent = []
+
+  def apply(x, t):
+    if t == 0:
+      sent.clear()
+    others = weights[t % len(weights)] * (1 - np.eye(len(x)))
+    sent.append((others @ x, others.sum(axis=1, keepdims=True)))
+    if t < delay:
+      return x
+    s, a = sent[t - delay]
+    return (1 - a) * x + s
+
+  return apply
+
+
+def kept_by_senders(weights, arrived):
+  """The weights [workers, workers] of a round: senders keep what is lost."""
+  weights = weights.copy()
+  for i, j in np.argwhere(~arrived):
+    if i != j:
+      weights[j, j] += weights[i, j]
+      weights[i, j] = 0
+  return weights
+
+
+def renormalized(weights, arrived):
+  """The weights of a round: what arrived is divided by its sum."""
+  rows = []
+  for i, row in enumerate(weights):
+    heard = arrived[i].copy()
+    heard[i] = True
+    total = row[heard].sum()
+    rows.append(
+      np.where(heard, row / total, 0) if total else np.eye(len(row))[i]
+    )
+  return np.array(rows)
+
+
+def hierarchical_gossip(x, weights, t):
+  """X <- (W^(t) kron J) X: machines mix the means of their workers."""
+  machines = weights.shape[1]
+  means = x.reshape(machines, -1, x.shape[1]).mean(axis=1)
+  return np.repeat(mix(means, weights, t), len(x) // machines, axis=0)
 
 
 def every(operator, period):

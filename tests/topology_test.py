@@ -9,6 +9,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from decopt import graphs
+from decopt.topology import reached
 from decopt.topology import Topology
 
 HALVES = [[0.5, 0.5], [0.5, 0.5]]
@@ -52,6 +53,14 @@ class WeightsTest(parameterized.TestCase):
       np.testing.assert_array_equal(
         topology.self_weights(t), topology.self_weights(t + 30)
       )
+
+  def test_links_are_whom_receivers_hear_but_themselves(self):
+    weights = [[0.5, 0.5, 0], [0, 1, 0], [0.25, 0.25, 0.5]]
+    topology = Topology([weights, np.eye(3)], 'mine')
+    expected = [[[0, 1, 0], [0, 0, 0], [1, 1, 0]], np.zeros((3, 3))]
+    np.testing.assert_array_equal(topology.links, expected)
+    with self.assertRaisesRegex(ValueError, 'read-only'):
+      topology.links[0, 0, 0] = True
 
   def test_degree_counts_the_busier_direction(self):
     # All hear worker 0, who hears nobody: one to hear, three to send to.
@@ -134,8 +143,16 @@ class ConnectivityTest(parameterized.TestCase):
     self.assertEqual(both.degree, 1)
 
   def test_a_one_way_street_is_not_connected(self):
-    topology = Topology([[1, 0], [0.5, 0.5]], 'one way')
-    self.assertFalse(topology.is_connected())
+    for weights in ([[1, 0], [0.5, 0.5]], [[0.5, 0.5], [0, 1]]):
+      self.assertFalse(Topology(weights, 'one way').is_connected())
+
+  def test_messages_get_where_paths_lead(self):
+    graph = networkx.gnp_random_graph(12, 0.1, seed=3, directed=True)
+    links = networkx.to_numpy_array(graph).T > 0
+    for start in range(12):
+      expected = networkx.descendants(graph, start) | {start}
+      found = np.flatnonzero(reached(links, start))
+      self.assertEqual(set(found.tolist()), expected)
 
 
 class SpectralGapTest(parameterized.TestCase):

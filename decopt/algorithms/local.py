@@ -3,6 +3,7 @@
 import optax
 
 from decopt import base
+from decopt import faults as faults_lib
 from decopt import lifts
 from decopt import topology as topology_lib
 from decopt.algorithms import requirements
@@ -62,6 +63,7 @@ def decentralized_local_sgd(
   period,
   *,
   schedule: optax.Schedule | None = None,
+  faults: faults_lib.Faults | None = None,
   axis_name: base.AxisName = base.WORKERS,
 ) -> optax.GradientTransformationExtraArgs:
   r"""Decentralized local SGD: neighbours average every ``period`` steps.
@@ -85,6 +87,8 @@ def decentralized_local_sgd(
     topology: doubly stochastic and connected over its period.
     period: :math:`H`, as for `decopt.every`; 1 is `decopt.diffusion`.
     schedule: as for `decopt.every`.
+    faults: what goes wrong in the meetings, as for `decopt.gossip`; their
+      rounds are meetings.
     axis_name: the axis of the workers.
 
   Returns:
@@ -103,6 +107,6 @@ def decentralized_local_sgd(
     topology and local updates <https://arxiv.org/abs/2003.10422>`_, 2020.
   """
   requirements.require_averaging('decentralized_local_sgd', topology)
-  gossip = averaging.gossip(topology, axis_name=axis_name)
+  gossip = averaging.gossip(topology, faults=faults, axis_name=axis_name)
   meet = combinators.every(gossip, period, schedule=schedule)
   return optax.chain(optimizer, lifts.mix_iterates(meet))

@@ -3,6 +3,7 @@
 import optax
 
 from decopt import base
+from decopt import faults as faults_lib
 from decopt import lifts
 from decopt import topology as topology_lib
 from decopt.algorithms import requirements
@@ -46,6 +47,7 @@ def dsgd(
   optimizer: optax.GradientTransformation,
   topology: topology_lib.Topology,
   *,
+  faults: faults_lib.Faults | None = None,
   axis_name: base.AxisName = base.WORKERS,
 ) -> optax.GradientTransformationExtraArgs:
   r"""Decentralized SGD (D-PSGD): average with neighbours while adapting.
@@ -63,13 +65,15 @@ def dsgd(
   Args:
     optimizer: any optax optimizer.
     topology: doubly stochastic and connected over its period.
+    faults: what goes wrong in the exchanges, as for `decopt.gossip`; put
+      `decopt.while_active` around the optimizer to stop it with its worker.
     axis_name: the axis of the workers.
 
   Returns:
     ``chain(optimizer, mix_params(gossip(topology)))``.
 
   Raises:
-    ValueError: if ``topology`` is not as it must be.
+    TypeError, ValueError: if ``topology`` is not as it must be.
 
   Example:
     >>> optimizer = decopt.dsgd(optax.sgd(0.1), decopt.ring(8))
@@ -79,7 +83,7 @@ def dsgd(
     algorithms? <https://arxiv.org/abs/1705.09056>`_, 2017.
   """
   requirements.require_averaging('dsgd', topology)
-  gossip = averaging.gossip(topology, axis_name=axis_name)
+  gossip = averaging.gossip(topology, faults=faults, axis_name=axis_name)
   return optax.chain(optimizer, lifts.mix_params(gossip))
 
 
@@ -87,6 +91,7 @@ def diffusion(
   optimizer: optax.GradientTransformation,
   topology: topology_lib.Topology,
   *,
+  faults: faults_lib.Faults | None = None,
   axis_name: base.AxisName = base.WORKERS,
 ) -> optax.GradientTransformationExtraArgs:
   r"""Diffusion, adapt then combine: average the iterates after adapting.
@@ -103,13 +108,15 @@ def diffusion(
   Args:
     optimizer: any optax optimizer.
     topology: doubly stochastic and connected over its period.
+    faults: what goes wrong in the exchanges, as for `decopt.gossip`; put
+      `decopt.while_active` around the optimizer to stop it with its worker.
     axis_name: the axis of the workers.
 
   Returns:
     ``chain(optimizer, mix_iterates(gossip(topology)))``.
 
   Raises:
-    ValueError: if ``topology`` is not as it must be.
+    TypeError, ValueError: if ``topology`` is not as it must be.
 
   Example:
     >>> optimizer = decopt.diffusion(optax.adam(1e-3), decopt.ring(8))
@@ -120,5 +127,5 @@ def diffusion(
     <https://arxiv.org/abs/1111.0034>`_, 2012.
   """
   requirements.require_averaging('diffusion', topology)
-  gossip = averaging.gossip(topology, axis_name=axis_name)
+  gossip = averaging.gossip(topology, faults=faults, axis_name=axis_name)
   return optax.chain(optimizer, lifts.mix_iterates(gossip))

@@ -1,5 +1,7 @@
 """The named graphs, for every number of workers from 1 to 64."""
 
+import functools
+
 import networkx
 import numpy as np
 from absl.testing import absltest
@@ -10,67 +12,150 @@ from decopt import weights
 
 NUMBERS = range(1, 65)
 
+# What is claimed of weights: of these, each is more than the one after it.
+SYMMETRIC = 'symmetric and doubly stochastic'
+DOUBLY = 'doubly stochastic'
+COLUMNS = 'column-stochastic'
 
-def _tori(workers):
-  return [
-    graphs.torus(rows, workers // rows)
-    for rows in range(1, workers + 1)
-    if workers % rows == 0
+
+def _pairs(graph):
+  """A function of a number: the graphs of all pairs with that product."""
+  return lambda n: [
+    graph(rows, n // rows) for rows in range(1, n + 1) if n % rows == 0
   ]
 
 
-def _general_graphs(workers):
-  """A path, a random graph that may be in pieces, a clique with a tail."""
+def _where(exists, graph):
+  return lambda n: [graph(n)] if exists(n) else []
+
+
+def _each(graph, **argument):
+  """A function of a number: its graph for each value of an argument."""
+  [(name, values)] = argument.items()
+  return lambda n: [graph(n, **{name: value}) for value in values]
+
+
+def _out_degrees(n):
+  return [graphs.random_out_degree(n, degree, seed=n) for degree in (1, 2, 5)]
+
+
+def _alternations(n):
   return [
-    weights.metropolis(networkx.path_graph(workers)),
-    weights.metropolis(networkx.gnp_random_graph(workers, 0.1, seed=workers)),
-    weights.metropolis(
-      networkx.compose(
-        networkx.path_graph(workers), networkx.complete_graph(workers // 2)
-      )
-    ),
+    graphs.alternate(graphs.ring(n), graphs.one_peer_exponential(n)),
+    graphs.alternate(*graphs_of('random_matchings', n), graphs.star(n)),
   ]
 
 
-def _hypercubes(workers):
-  return [graphs.hypercube(workers)] if workers.bit_count() == 1 else []
+def _general_graphs(n):
+  """A random graph that may be in pieces, a clique with a tail."""
+  clique = networkx.complete_graph(n // 2)
+  return [
+    weights.metropolis(networkx.gnp_random_graph(n, 0.1, seed=n)),
+    weights.metropolis(networkx.compose(networkx.path_graph(n), clique)),
+  ]
 
 
-# Name, graphs for a number of workers, symmetric, surely connected.
+# Name, graphs for a number of workers, what is claimed of their weights.
 FAMILIES = (
-  ('ring', lambda n: [graphs.ring(n)], True, True),
-  ('complete', lambda n: [graphs.complete(n)], True, True),
-  ('star', lambda n: [graphs.star(n)], True, True),
-  ('torus', _tori, True, True),
-  ('hypercube', _hypercubes, True, True),
-  ('exponential', lambda n: [graphs.exponential(n)], False, True),
-  ('one_peer', lambda n: [graphs.one_peer_exponential(n)], False, True),
-  ('metropolis', _general_graphs, True, False),
+  ('ring', _each(graphs.ring, directed=[False]), SYMMETRIC),
+  ('ring_directed', _each(graphs.ring, directed=[True]), DOUBLY),
+  ('chain', lambda n: [graphs.chain(n)], SYMMETRIC),
+  ('grid', _pairs(graphs.grid), SYMMETRIC),
+  ('torus', _pairs(graphs.torus), SYMMETRIC),
+  ('star', lambda n: [graphs.star(n)], SYMMETRIC),
+  ('binary_tree', lambda n: [graphs.binary_tree(n)], SYMMETRIC),
+  (
+    'hypercube',
+    _where(lambda n: n.bit_count() == 1, graphs.hypercube),
+    SYMMETRIC,
+  ),
+  ('complete', lambda n: [graphs.complete(n)], SYMMETRIC),
+  ('exponential', lambda n: [graphs.exponential(n)], DOUBLY),
+  (
+    'exponential_symmetric',
+    _each(graphs.exponential, symmetric=[True]),
+    SYMMETRIC,
+  ),
+  ('one_peer_exponential', lambda n: [graphs.one_peer_exponential(n)], DOUBLY),
+  (
+    'one_peer_exponential_symmetric',
+    _each(graphs.one_peer_exponential, symmetric=[True]),
+    SYMMETRIC,
+  ),
+  ('base_graph', _each(graphs.base_graph, degree=range(1, 5)), SYMMETRIC),
+  ('erdos_renyi', _each(graphs.erdos_renyi, seed=[0, 1]), SYMMETRIC),
+  (
+    'random_regular',
+    _where(lambda n: n > 3 and n % 2 == 0, graphs.random_regular),
+    SYMMETRIC,
+  ),
+  (
+    'random_regular_of_degree_4',
+    _where(lambda n: n > 4, lambda n: graphs.random_regular(n, 4)),
+    SYMMETRIC,
+  ),
+  (
+    'watts_strogatz',
+    _each(graphs.watts_strogatz, neighbours=[2, 4]),
+    SYMMETRIC,
+  ),
+  ('barabasi_albert', _each(graphs.barabasi_albert, links=[1, 2]), SYMMETRIC),
+  ('expander', lambda n: [graphs.expander(n)], SYMMETRIC),
+  ('davis_social', _where(lambda n: n == 32, graphs.davis_social), SYMMETRIC),
+  (
+    'random_matchings',
+    _each(graphs.random_matchings, rounds=[2, 16]),
+    SYMMETRIC,
+  ),
+  ('round_robin', lambda n: [graphs.round_robin(n)], SYMMETRIC),
+  ('two_level', _pairs(graphs.two_level), SYMMETRIC),
+  ('alternate', _alternations, DOUBLY),
+  ('random_out_degree', _out_degrees, COLUMNS),
+  ('metropolis', _general_graphs, SYMMETRIC),
 )
+# Those that are made of a graph of somebody else, which may be in pieces.
+MAYBE_IN_PIECES = ('metropolis',)
+
+
+@functools.cache
+def graphs_of(name, n):
+  """The graphs of a family with n workers, made once for all tests."""
+  [family] = [family for other, family, _ in FAMILIES if other == name]
+  return family(n)
 
 
 class EveryGraphTest(parameterized.TestCase):
-  @parameterized.named_parameters(*FAMILIES)
-  def test_weights_keep_their_promises(self, family, symmetric, connected):
+  @parameterized.named_parameters(
+    (name, name, claim) for name, _, claim in FAMILIES
+  )
+  def test_weights_keep_their_promises(self, name, claim):
     for n in NUMBERS:
-      for topology in family(n):
+      for topology in graphs_of(name, n):
         weights = topology.weights
+        self.assertEqual(topology.workers, n)
         self.assertGreaterEqual(weights.min(), 0, topology)
-        np.testing.assert_allclose(weights.sum(axis=2), 1, rtol=0, atol=1e-12)
         np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=0, atol=1e-12)
-        self.assertTrue(topology.is_doubly_stochastic(), topology)
-        self.assertGreaterEqual(topology.workers, n)
-        if symmetric:
+        self.assertTrue(topology.is_column_stochastic(), topology)
+        if claim != COLUMNS:
+          np.testing.assert_allclose(weights.sum(axis=2), 1, rtol=0, atol=1e-12)
+          self.assertTrue(topology.is_doubly_stochastic(), topology)
+        if claim == SYMMETRIC:
           np.testing.assert_array_equal(weights, weights.swapaxes(1, 2))
           self.assertTrue(topology.is_symmetric(), topology)
-        if connected:
-          self.assertTrue(topology.is_connected(), topology)
-          self.assertGreater(topology.spectral_gap(), 1e-4, topology)
 
-  @parameterized.named_parameters(*FAMILIES)
-  def test_permutations_recombine_to_the_weights(self, family, *_):
+  @parameterized.named_parameters(
+    (name, name) for name, *_ in FAMILIES if name not in MAYBE_IN_PIECES
+  )
+  def test_news_of_all_reaches_all(self, name):
     for n in NUMBERS:
-      for topology in family(n):
+      for topology in graphs_of(name, n):
+        self.assertTrue(topology.is_connected(), topology)
+        self.assertGreater(topology.spectral_gap(), 1e-4, topology)
+
+  @parameterized.named_parameters((name, name) for name, *_ in FAMILIES)
+  def test_permutations_recombine_to_the_weights(self, name):
+    for n in NUMBERS:
+      for topology in graphs_of(name, n):
         for t in range(topology.period):
           self._check_round(topology, t)
 
@@ -90,115 +175,62 @@ class EveryGraphTest(parameterized.TestCase):
     np.testing.assert_array_equal(messages, links)
     np.testing.assert_array_equal(total, topology.weights[t])
 
-  @parameterized.named_parameters(*FAMILIES)
-  def test_one_worker_keeps_its_value(self, family, *_):
-    for topology in family(1):
+  @parameterized.named_parameters((name, name) for name, *_ in FAMILIES)
+  def test_one_worker_keeps_its_value(self, name):
+    for topology in graphs_of(name, 1):
       np.testing.assert_array_equal(topology.weights, 1)
       self.assertEqual((topology.degree, topology.spectral_gap()), (0, 1))
       self.assertEmpty(topology.permutations(0))
 
-
-class ClosedFormTest(parameterized.TestCase):
-  """Spectral gaps against their formulas."""
-
-  def test_ring_eigenvalues_are_cosines(self):
-    for n in NUMBERS[2:]:
-      spectrum = 1 / 3 + 2 / 3 * np.cos(2 * np.pi * np.arange(n) / n)
-      measured = np.linalg.eigvalsh(graphs.ring(n).weights[0])
-      np.testing.assert_allclose(measured, np.sort(spectrum), atol=1e-13)
-      gap = 1 - np.abs(spectrum[1:]).max()
-      self.assertAlmostEqual(graphs.ring(n).spectral_gap(), gap, 12)
-      self.assertAlmostEqual(gap, 2 / 3 * (1 - np.cos(2 * np.pi / n)), 12)
-
-  def test_complete_averages_at_once(self):
-    for n in NUMBERS:
-      np.testing.assert_allclose(graphs.complete(n).weights, 1 / n, rtol=1e-15)
-      self.assertEqual(graphs.complete(n).spectral_gap(), 1)
-
-  def test_star_gap_is_one_over_workers(self):
-    for n in NUMBERS[1:]:
-      self.assertAlmostEqual(
-        graphs.star(n).spectral_gap(), 1 / n + (n == 2) / 2
-      )
-
-  def test_torus_gap_is_set_by_the_longer_side(self):
-    for rows in range(3, 9):
-      for columns in range(3, 9):
-        longer = max(rows, columns)
-        gap = 2 / 5 * (1 - np.cos(2 * np.pi / longer))
-        measured = graphs.torus(rows, columns).spectral_gap()
-        self.assertAlmostEqual(measured, gap, 12, (rows, columns))
-
-  def test_torus_with_a_short_side_has_fewer_neighbours(self):
-    np.testing.assert_array_equal(
-      graphs.torus(1, 7).weights, graphs.ring(7).weights
-    )
-    for columns in range(3, 17):
-      angles = 2 * np.pi * np.arange(columns) / columns
-      across = np.array([1, -1])[:, None]
-      spectrum = (1 + across + 2 * np.cos(angles)) / 4
-      gap = 1 - np.sort(np.abs(spectrum).ravel())[-2]
-      for topology in graphs.torus(2, columns), graphs.torus(columns, 2):
-        self.assertEqual(topology.degree, 3)
-        self.assertAlmostEqual(topology.spectral_gap(), gap, 12)
-
-  def test_hypercube_gap_is_two_over_neighbours_and_self(self):
-    for d in range(1, 9):
-      topology = graphs.hypercube(2**d)
-      self.assertEqual(topology.degree, d)
-      self.assertAlmostEqual(topology.spectral_gap(), 2 / (d + 1), 12)
-
-  def test_exponential_gap_is_exact_for_even_and_a_bound_for_odd_numbers(self):
-    for n in NUMBERS[1:]:
-      d = int(np.ceil(np.log2(n)))
-      gap = graphs.exponential(n).spectral_gap()
-      if n % 2 == 0:
-        self.assertAlmostEqual(gap, 2 / (d + 1), 12, n)
-      else:
-        self.assertGreater(gap, 2 / (d + 1), n)
-
-  def test_one_peer_exponential_averages_exactly_in_one_period(self):
-    for d in range(7):
-      topology = graphs.one_peer_exponential(2**d)
-      self.assertEqual(topology.period, max(d, 1))
-      product = np.linalg.multi_dot(
-        [np.eye(2**d), *topology.weights, np.eye(2**d)]
-      )
-      np.testing.assert_array_equal(product, 1 / 2**d)
-      self.assertEqual(topology.spectral_gap(), 1)
-
-
-class PublishedBugTest(parameterized.TestCase):
-  """Defects of other systems, each with the check that would have caught it."""
-
-  def test_b1_torus_with_a_side_of_two_sums_to_one(self):
-    # A / 5 with a double edge counted once gives rows that sum to 0.6 or 0.8.
-    for sides in ((2, 2), (2, 3), (2, 4), (2, 5), (1, 2), (1, 1)):
-      weights = graphs.torus(*sides).weights
-      np.testing.assert_allclose(weights.sum(axis=2), 1, rtol=0, atol=1e-15)
-
-  def test_b8_one_peer_offsets_are_the_powers_of_two_in_each_period(self):
-    # 2 ** (i % d) written as 2 ** i % d gives other offsets after a while.
-    for n in NUMBERS[1:]:
-      topology = graphs.one_peer_exponential(n)
-      for first in (0, topology.period, 7 * topology.period):
-        offsets = []
-        for t in range(first, first + topology.period):
-          [(sources, _)] = topology.permutations(t)
-          [offset] = set(((np.arange(n) - sources) % n).tolist())
-          offsets.append(offset)
-        powers = [1 << t for t in range(topology.period)]
-        self.assertEqual(offsets, [power % n for power in powers])
-
-  def test_b17_powers_are_found_in_integers(self):
-    # log(243, 3) and log(1000, 10) are not the integers they should be.
-    for d in range(11):
-      self.assertEqual(graphs.hypercube(1 << d).degree, d)
-      self.assertEqual(graphs.exponential(1 << d).degree, d)
-      self.assertEqual(graphs.exponential((1 << d) + 1).degree, d + 1)
+  def test_no_graph_is_missing_here(self):
+    self.assertContainsSubset(graphs.__all__, [name for name, *_ in FAMILIES])
 
 
 class BadSizeTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    (graph.__name__, graph)
+    for graph in (
+      graphs.barabasi_albert,
+      graphs.base_graph,
+      graphs.binary_tree,
+      graphs.chain,
+      graphs.complete,
+      graphs.davis_social,
+      graphs.erdos_renyi,
+      graphs.expander,
+      graphs.exponential,
+      graphs.hypercube,
+      graphs.one_peer_exponential,
+      graphs.random_matchings,
+      graphs.random_out_degree,
+      graphs.random_regular,
+      graphs.ring,
+      graphs.round_robin,
+      graphs.star,
+      graphs.watts_strogatz,
+    )
+  )
+  def test_numbers_of_workers_are_positive_integers(self, graph):
+    for size in (0, -3):
+      with self.assertRaisesRegex(ValueError, f'1 or more as w.*got {size}'):
+        graph(size)
+    with self.assertRaisesRegex(TypeError, r'integer as workers.*got 4\.0'):
+      graph(4.0)
+    self.assertEqual(graph(np.int64(32)), graph(32))
+
+  @parameterized.named_parameters(
+    ('grid', graphs.grid, 'rows', 'columns'),
+    ('torus', graphs.torus, 'rows', 'columns'),
+    ('two_level', graphs.two_level, 'machines', 'workers_per_machine'),
+  )
+  def test_both_sides_are_positive_integers(self, graph, first, second):
+    with self.assertRaisesRegex(ValueError, f'1 or more as {first}.*got 0'):
+      graph(0, 2)
+    with self.assertRaisesRegex(ValueError, f'1 or more as {second}.*got -1'):
+      graph(2, -1)
+    with self.assertRaisesRegex(TypeError, rf'as {second}.*got 2\.5'):
+      graph(2, 2.5)
+
   def test_hypercube_names_the_sizes_that_work(self):
     for n in NUMBERS:
       if n.bit_count() > 1:
@@ -207,22 +239,12 @@ class BadSizeTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, advice):
           graphs.hypercube(n)
 
-  @parameterized.named_parameters(
-    ('ring', graphs.ring),
-    ('complete', graphs.complete),
-    ('star', graphs.star),
-    ('hypercube', graphs.hypercube),
-    ('exponential', graphs.exponential),
-    ('one_peer_exponential', graphs.one_peer_exponential),
-    ('torus', lambda rows: graphs.torus(rows, 2)),
-  )
-  def test_sizes_are_positive_integers(self, graph):
-    for size in (0, -3):
-      with self.assertRaisesRegex(ValueError, f'1 or more .*got {size}'):
-        graph(size)
-    with self.assertRaisesRegex(TypeError, r'integer .*got 4\.0'):
-      graph(4.0)
-    self.assertEqual(graph(np.int64(4)), graph(4))
+  def test_davis_social_names_its_size(self):
+    for n in NUMBERS:
+      if n != 32:
+        advice = rf'32 workers, but got {n}\..*barabasi_albert\({n}\)'
+        with self.assertRaisesRegex(ValueError, advice):
+          graphs.davis_social(n)
 
 
 if __name__ == '__main__':
