@@ -1,7 +1,7 @@
 """The fields of an experiment's config, and what is wrong with one.
 
 A file in ``configs/`` starts from `default` and changes fields. The sections
-``workload``, ``topology``, ``algorithm``, ``optimizer`` and
+``workload``, ``topology``, ``algorithm``, ``faults``, ``optimizer`` and
 ``optimizer.schedule`` each name a function and may hold any of its arguments,
 so they take new fields; everything else is fixed, and a typing error is
 answered with the closest name.
@@ -15,6 +15,7 @@ import ml_collections
 
 from experiments import algorithms
 from experiments import errors
+from experiments import faults
 from experiments import optimizers
 from experiments import sections
 from experiments import step
@@ -25,7 +26,7 @@ LAYOUTS = ('auto', 'simulation', 'mesh')
 BATCH_STATISTICS = ('local', 'averaged')
 
 #: Open sections: they take arguments of the function that they name.
-SECTIONS = ('workload', 'topology', 'algorithm', 'optimizer')
+SECTIONS = ('workload', 'topology', 'algorithm', 'faults', 'optimizer')
 
 
 def default() -> ml_collections.ConfigDict:
@@ -38,6 +39,7 @@ def default() -> ml_collections.ConfigDict:
   config.workers = 8
   config.topology = {'name': 'ring'}
   config.algorithm = {'name': 'dsgd'}
+  config.faults = {'name': 'none'}  # of links and workers
   config.optimizer = {
     'name': 'sgd',
     'learning_rate': 0.1,
@@ -156,8 +158,13 @@ def flatten(fields: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
 def differences(
   saved: Mapping[str, Any], given: Mapping[str, Any]
 ) -> list[str]:
-  """Returns a phrase for each field in which two configs differ."""
-  saved, given = flatten(saved), flatten(given)
+  """Returns a phrase for each field in which two configs differ.
+
+  A field that one of them lacks has its default there: what was saved before
+  the field existed is still the same run.
+  """
+  defaults = flatten(default().to_dict())
+  saved, given = defaults | flatten(saved), defaults | flatten(given)
   phrases = []
   for key in sorted(saved.keys() | given.keys()):
     there, here = saved.get(key, 'absent'), given.get(key, 'absent')
@@ -194,8 +201,14 @@ def _functions(fields: Mapping[str, Any]):
   optimizer = fields['optimizer']
   schedule = optimizer.get('schedule', {})
   for path, section, table, reserved in (
-    ('topology', fields['topology'], topologies.TOPOLOGIES, ()),
+    (
+      'topology',
+      fields['topology'],
+      topologies.TOPOLOGIES,
+      topologies.RESERVED,
+    ),
     ('algorithm', fields['algorithm'], algorithms.ALGORITHMS, ()),
+    ('faults', fields['faults'], faults.FAULTS, ()),
     ('workload', fields['workload'], workloads.WORKLOADS, workloads.RESERVED),
     ('optimizer', optimizer, optimizers.optimizers(), optimizers.RESERVED),
     ('optimizer.schedule', schedule, optimizers.schedules(), ()),

@@ -68,8 +68,15 @@ def _devices_each(workers: int, processes: int, most: int) -> int:
   return divisor(workers // processes, most)
 
 
-def choose(fields: Mapping[str, Any]) -> Layout:
+def choose(
+  fields: Mapping[str, Any], torus: tuple[int, int] | None = None
+) -> Layout:
   """Returns the layout for a config, on the devices that jax sees.
+
+  Args:
+    fields: the resolved config.
+    torus: rows and columns of the workers, if they average on a torus, so that
+      neighbours get neighbouring devices where these are wired.
 
   Raises:
     UserError: for a mesh with more devices than there are, or whose devices do
@@ -105,7 +112,7 @@ def choose(fields: Mapping[str, Any]) -> Layout:
     )
   return Layout(
     name,
-    _mesh(devices, processes),
+    _mesh(devices, workers, torus),
     f'mesh of {devices} {platform} device(s)'
     + (f' of {processes} processes' if processes > 1 else '')
     + f', {workers // devices} worker(s) on each',
@@ -125,17 +132,12 @@ def _check_processes(name: str, devices: int, processes: int) -> None:
     )
 
 
-def _mesh(devices: int, processes: int) -> Mesh:
-  """Returns a mesh of as many devices of each process."""
-  if devices == len(jax.devices()) or processes == 1:
+def _mesh(devices: int, workers: int, torus) -> Mesh:
+  """Returns a mesh; workers of a torus are on devices that form one, too."""
+  local = workers // devices
+  if torus is None or torus[1] % local:
     return decopt.make_mesh(devices)
-  by_process = {}
-  for device in jax.devices():
-    by_process.setdefault(device.process_index, []).append(device)
-  each = devices // processes
-  return decopt.make_mesh(
-    [device for mine in by_process.values() for device in mine[:each]]
-  )
+  return decopt.make_mesh(devices, torus=(torus[0], torus[1] // local))
 
 
 def share(tree, mesh):

@@ -75,6 +75,8 @@ class Experiment:
     how = _phrase(fields['algorithm'])
     if algorithms.needs_topology(fields['algorithm']['name']):
       how += f' on {_phrase(fields["topology"])}'
+    if fields['faults']['name'] != 'none':
+      how += f' with {_phrase(fields["faults"])}'
     return [
       f'{_phrase(workload)}: {self.workers} workers, {how}, '
       f'{optimizer["name"]} {optimizer["learning_rate"]:g}',
@@ -113,8 +115,10 @@ def build(fields: Mapping[str, Any]) -> Experiment:
   if algorithms.needs_topology(fields['algorithm']['name']):
     topology = topologies.build(fields['topology'], workers)
   adapt = optimizers.build(fields['optimizer'], fields['steps'])
-  optimizer = algorithms.build(fields['algorithm'], adapt, topology)
-  layout = layouts.choose(fields)
+  optimizer = algorithms.build(
+    fields['algorithm'], adapt, topology, fields['faults']
+  )
+  layout = layouts.choose(fields, topologies.torus_sides(fields))
   workload, order = _workload(fields)
   try:
     program = step.make_program(

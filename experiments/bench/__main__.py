@@ -2,11 +2,13 @@
 
   python -m experiments.bench core --json=bench.json
   python -m experiments.bench core --only=mlp16,mlp64 --repeats=30
+  python -m experiments.bench mixing --json=mixing.json
 
 The table shows the ratio of times, decopt's over that of the best hand-written
 form: smaller is better. Behind that form's name stand the times of the other
 forms, in multiples of its own. The JSON file gets one object a line: ``name``,
-``ratio``, and ``value`` (decopt) and ``reference`` in ``unit``.
+``ratio``, and ``value`` (decopt) and ``reference`` in ``unit``. Where the unit
+is bytes, the ratio is that of the most memory held to the arrays alone.
 """
 
 import contextlib
@@ -33,7 +35,7 @@ _REPEATS = flags.DEFINE_integer(
   lower_bound=1,
 )
 
-_LINE = '{:<14}{:>7}{:>8} {:<6}{:>9}{:>9} {:<15}{}'
+_LINE = '{:<14}{:>7}{:>8} {:<6}{:>10}{:>10} {:<15}{}'
 
 
 def main(argv: Sequence[str]) -> None:
@@ -94,7 +96,9 @@ def run() -> None:
 
 
 def _number(value: float) -> str:
-  return f'{value:,.0f}' if value >= 1000 else f'{value:.4g}'
+  if 1000 <= value < 1e7:
+    return f'{value:,.0f}'
+  return f'{value:.4g}'
 
 
 if __name__ == '__main__':

@@ -2,7 +2,8 @@
 
 `measure` first makes sure that both compute the same numbers, because a ratio
 of times means nothing otherwise, then lets the hand-written forms decide among
-themselves which is the fastest here, and times decopt against that one.
+themselves which is the fastest here, and times decopt against that one. A case
+about memory has no second side: it is a `Footprint`.
 """
 
 import dataclasses
@@ -14,7 +15,7 @@ import numpy as np
 
 from experiments.bench import timing
 
-#: Relative difference between the losses of both sides that rounding explains.
+#: Relative difference between the numbers of both sides that rounding explains.
 TOLERANCE = 1e-4
 #: How often the hand-written forms run to decide which is the reference.
 HEATS = 7
@@ -33,16 +34,36 @@ class Contest:
     unit: of what is reported: seconds, or work per second.
     amount: how much work a run does, in the numerator of ``unit``; None
       reports the seconds themselves.
+    witnesses: for references that decopt is to be as fast as, and that do not
+      compute the same: programs that do. They are compared and not timed.
   """
 
   decopt: Callable[[], np.ndarray]
   references: Mapping[str, Callable[[], np.ndarray]]
   unit: str
   amount: float | None = None
+  witnesses: Mapping[str, Callable[[], np.ndarray]] = dataclasses.field(
+    default_factory=dict
+  )
 
   def value(self, seconds: float) -> float:
     """Expresses the time of one run in ``unit``."""
     return seconds if self.amount is None else self.amount / seconds
+
+
+@dataclasses.dataclass(frozen=True)
+class Footprint:
+  """Memory, already measured, in the place of two programs.
+
+  Attributes:
+    peak: most bytes that a process held for what it did.
+    reference: bytes of what it did it with.
+    form: what these are.
+  """
+
+  peak: int
+  reference: int
+  form: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,15 +72,16 @@ class Case:
 
   Attributes:
     name: the row's name.
-    target: largest ratio of times that is good enough.
-    build: makes the programs; called in a process of the case's own.
+    target: largest ratio that is good enough.
+    build: makes the programs, or measures memory; called in a process of the
+      case's own.
     repeats: of `timing.compare`.
     devices: CPU devices the programs need.
   """
 
   name: str
   target: float
-  build: Callable[[], Contest]
+  build: Callable[[], Contest | Footprint]
   repeats: int = 15
   devices: int = 1
 
@@ -70,7 +92,8 @@ class Result:
 
   Attributes:
     name: of the case.
-    ratio: time of decopt over time of the reference; smaller is better.
+    ratio: of times, decopt's over that of the reference, or of bytes; smaller
+      is better.
     value: of decopt, in ``unit``.
     reference: of the fastest hand-written form, in ``unit``.
     unit: of the two.
@@ -108,8 +131,11 @@ def measure(case: Case, repeats: int | None = None) -> Result:
     ArithmeticError: if the two sides do not compute the same.
   """
   contest = case.build()
+  if isinstance(contest, Footprint):
+    return _footprint(case.name, contest)
   check_agreement(case.name, contest)
-  heats = timing.shortest(contest.references, repeats=HEATS)
+  repeated = HEATS if len(contest.references) > 1 else 1
+  heats = timing.shortest(contest.references, repeats=repeated)
   form, best = min(heats.items(), key=lambda item: item[1])
   found = timing.compare(
     contest.decopt, contest.references[form], repeats=repeats or case.repeats
@@ -125,6 +151,18 @@ def measure(case: Case, repeats: int | None = None) -> Result:
   )
 
 
+def _footprint(name: str, found: Footprint) -> Result:
+  return Result(
+    name,
+    found.peak / found.reference,
+    found.peak,
+    found.reference,
+    'bytes',
+    found.form,
+    {},
+  )
+
+
 def check_agreement(name: str, contest: Contest) -> None:
   """Runs every program once and compares what they computed.
 
@@ -136,18 +174,22 @@ def check_agreement(name: str, contest: Contest) -> None:
     ArithmeticError: if a hand-written form computes something else.
   """
   ours = contest.decopt()
-  for form, reference in contest.references.items():
-    theirs = reference()
+  if contest.witnesses:
+    for reference in contest.references.values():
+      reference()  # compiles it
+  for form, program in (contest.witnesses or contest.references).items():
+    theirs = program()
     if ours.shape != theirs.shape:
       raise ArithmeticError(
-        f'case {name!r}: decopt returned losses {ours.shape}, the hand-written '
-        f'form {form!r} {theirs.shape}; give both the same steps and workers.'
+        f'case {name!r}: decopt returned {ours.shape} numbers, the '
+        f'hand-written form {form!r} {theirs.shape}; give both the same steps '
+        'and workers.'
       )
     if not np.allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE):
       worst = np.nanmax(np.abs(ours - theirs), initial=0.0)
       raise ArithmeticError(
         f'case {name!r}: decopt and the hand-written form {form!r} compute '
-        f'different losses, up to {worst:.3g} apart. Their times cannot be '
+        f'different numbers, up to {worst:.3g} apart. Their times cannot be '
         'compared before they do the same arithmetic on the same data.'
       )
 

@@ -14,7 +14,10 @@ import jax
 from experiments import errors
 from experiments.bench import cases
 
-SUITES = {'core': 'experiments.bench.core'}
+SUITES = {
+  'core': 'experiments.bench.core',
+  'mixing': 'experiments.bench.mixing',
+}
 
 
 def load(suite: str) -> dict[str, cases.Case]:

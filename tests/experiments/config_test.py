@@ -2,6 +2,8 @@
 
 import json
 import math
+import pathlib
+import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -9,6 +11,7 @@ from absl.testing import parameterized
 from configs import digits
 from experiments import config as config_lib
 from experiments import errors
+from experiments import run_directory
 from experiments import setup
 from tests.experiments import small
 
@@ -19,6 +22,8 @@ class OverridesTest(parameterized.TestCase):
     '--config.optimizer.momentum=0.9',
     '--config.optimizer.schedule.alpha=0.1',
     '--config.workload.hidden',
+    '--config.topology.weights=lazy(keep=0.8)',
+    '--config.faults.probability=0.1',
     '--noconfig.optimizer.nesterov',
     '--workdir=config.nothing',
     'config.nothing=3',
@@ -34,6 +39,8 @@ class OverridesTest(parameterized.TestCase):
     ('--config.steps.x=1', "did you mean 'steps'"),
     ('--config.optimizer=adam', 'as in --config.optimizer.name='),
     ('--config.topology.a.b=1', "no field 'topology.a.b'"),
+    ('--config.faults=none', 'as in --config.faults.name='),
+    ('--config.fualts.name=none', "did you mean 'faults'"),
     ('-config.sede', "did you mean 'seed'"),
   )
   def test_unknown_fields_are_answered_with_the_closest(self, flag, advice):
@@ -60,6 +67,23 @@ class ResolveTest(parameterized.TestCase):
     config.workload.partition = 'iid'
     fields = config_lib.resolve(config, {'workload.partition'})
     self.assertNotIn('alpha', fields['workload'])
+
+  def test_other_faults_drop_the_arguments_of_the_file(self):
+    config = digits.get_config()
+    config.faults.name = 'link_bursts'
+    config.faults.fail = 0.1
+    config.faults.seed = 3
+    config.faults.name = 'link_drops'
+    fields = config_lib.resolve(config, {'faults.name'})
+    self.assertEqual(fields['faults'], {'name': 'link_drops', 'seed': 3})
+
+  def test_weights_outlive_another_topology(self):
+    config = digits.get_config()
+    config.topology.rows = 2
+    config.topology.weights = 'lazy'
+    config.topology.name = 'ring'
+    fields = config_lib.resolve(config, {'topology.name'})
+    self.assertEqual(fields['topology'], {'name': 'ring', 'weights': 'lazy'})
 
   def test_a_config_that_is_no_config_is_refused(self):
     with self.assertRaisesRegex(errors.UserError, 'returned dict; start from'):
@@ -98,6 +122,29 @@ class ResolveTest(parameterized.TestCase):
         'workload.hidden is 8 there and 4 here',
       ],
     )
+
+  def test_a_field_that_was_saved_before_it_existed_has_its_default(self):
+    old = small.fields()
+    del old['faults'], old['optimizer']['clip_norm']
+    self.assertEqual(config_lib.differences(old, small.fields()), [])
+    faults = {'name': 'link_drops', 'probability': 0.1}
+    self.assertEqual(
+      config_lib.differences(old, small.fields() | {'faults': faults}),
+      [
+        'faults.name is none there and link_drops here',
+        'faults.probability is absent there and 0.1 here',
+      ],
+    )
+
+  def test_a_run_of_before_goes_on_in_its_directory(self):
+    path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    old = small.fields()
+    del old['faults']
+    (path / 'config.json').write_text(json.dumps(old))
+    run_directory.RunDirectory(path, small.fields()).check()
+    other = small.fields(faults__name='link_drops', faults__probability=0.1)
+    with self.assertRaisesRegex(errors.UserError, 'faults.name is none there'):
+      run_directory.RunDirectory(path, other).check()
 
 
 class MistakesTest(parameterized.TestCase):
@@ -156,7 +203,23 @@ class MistakesTest(parameterized.TestCase):
     (
       'torus',
       {'topology.name': 'torus', 'topology.rows': 3},
-      '3 rows and 1 columns has 3 workers but config.workers is 4',
+      '3 rows and 1 columns has 3 workers, not 4',
+    ),
+    ('weights', {'topology.weights': 'metroplis'}, "did you mean 'metropolis'"),
+    (
+      'topology_argument',
+      {'topology.name': 'erdos_renyi', 'topology.probabilty': 0.5},
+      "did you mean 'probability'",
+    ),
+    (
+      'topology_inside',
+      {'topology.name': 'alternate', 'topology.of': 'ring,torus(rows=3)'},
+      '3 rows and 1 columns has 3 workers, not 4',
+    ),
+    (
+      'directed',
+      {'topology.name': 'random_out_degree'},
+      'decentralized_local_sgd needs',
     ),
     (
       'hypercube',

@@ -4,6 +4,7 @@ import inspect
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -11,9 +12,11 @@ from absl.testing import parameterized
 import decopt
 from experiments import algorithms
 from experiments import errors
+from experiments import faults
 from experiments import listing
 from experiments import optimizers
 from experiments import topologies
+from experiments import weight_rules
 from experiments import workloads
 
 PARAMS = {'kernel': jnp.ones((4, 8)), 'bias': jnp.zeros(8)}
@@ -88,25 +91,6 @@ class OptimizersTest(parameterized.TestCase):
       self.rate(name='exponential_decay')
 
 
-class TopologiesTest(parameterized.TestCase):
-  @parameterized.product(
-    name=list(topologies.TOPOLOGIES), workers=[1, 2, 4, 16]
-  )
-  def test_exists_for_powers_of_two(self, name, workers):
-    topology = topologies.build({'name': name}, workers)
-    self.assertEqual(topology.workers, workers)
-
-  def test_a_torus_is_as_square_as_it_can_be(self):
-    section = {'name': 'torus'}
-    self.assertTrue(
-      (
-        topologies.build(section, 12).weights == decopt.torus(3, 4).weights
-      ).all()
-    )
-    given = topologies.build(section | {'rows': 6}, 12)
-    self.assertTrue((given.weights == decopt.torus(6, 2).weights).all())
-
-
 class AlgorithmsTest(parameterized.TestCase):
   @parameterized.parameters(*algorithms.ALGORITHMS)
   def test_is_built_from_its_name(self, name):
@@ -126,17 +110,113 @@ class AlgorithmsTest(parameterized.TestCase):
     self.assertFalse(algorithms.needs_topology('local_sgd'))
 
 
+DROPS = {'name': 'link_drops', 'probability': 0.5, 'seed': 3}
+LEAVE = {'name': 'inactive_workers', 'leave': 0.5, 'rejoin': 0.1, 'seed': 3}
+FAULTY = sorted(filter(algorithms.takes_faults, algorithms.ALGORITHMS))
+
+
+class FaultsTest(parameterized.TestCase):
+  def build(self, faults, name='dsgd', /, **arguments):
+    section = {'name': name, **arguments}
+    return algorithms.build(section, optax.sgd(0.1), decopt.ring(4), faults)
+
+  def run_steps(self, algorithm, steps=6):
+    """Returns parameters [steps, workers] that start apart."""
+
+    def train(x):
+      def step(carry, _):
+        x, state = carry
+        updates, state = algorithm.update(jnp.ones_like(x), state, x)
+        x = optax.apply_updates(x, updates)
+        return (x, state), x
+
+      return jax.lax.scan(step, (x, algorithm.init(x)), length=steps)[1]
+
+    starts = jnp.array([0.0, 1.0, 4.0, 9.0])
+    return np.asarray(decopt.spmd(train, workers=4)(starts)).T
+
+  def test_some_algorithms_take_them(self):
+    self.assertEqual(
+      FAULTY, ['decentralized_local_sgd', 'diffusion', 'dsgd', 'sgp']
+    )
+
+  @parameterized.product(
+    name=FAULTY,
+    faults=[
+      {'name': 'none'},
+      {'name': 'link_drops', 'probability': 0.1},
+      {'name': 'link_bursts', 'fail': 0.1, 'recover': 0.5, 'seed': 3},
+      {'name': 'inactive_workers', 'leave': 0.1, 'rejoin': 0.5},
+    ],
+  )
+  def test_every_kind_fits_every_algorithm_that_takes_them(self, name, faults):
+    period = {'period': 4} if name == 'decentralized_local_sgd' else {}
+    algorithm = self.build(faults, name, **period)
+    self.assertEqual(
+      decopt.data_dependent_collectives(algorithm, PARAMS, workers=4), []
+    )
+
+  def test_they_are_those_of_the_library(self):
+    lossy = decopt.link_drops(0.5, seed=3)
+    expected = decopt.dsgd(optax.sgd(0.1), decopt.ring(4), faults=lossy)
+    found = self.run_steps(self.build(DROPS))
+    np.testing.assert_array_equal(found, self.run_steps(expected))
+    without = self.run_steps(self.build(None))
+    self.assertGreater(np.abs(found - without).max(), 0.1)
+
+  @parameterized.parameters('dsgd', 'diffusion', 'sgp')
+  def test_workers_that_are_away_stand_still(self, name):
+    found = self.run_steps(self.build(LEAVE, name))
+    expected = self.run_steps(self.build(None, name))
+    stands = np.diff(found, axis=0) == 0
+    self.assertTrue(stands.any())
+    self.assertFalse(stands.all())
+    self.assertFalse((np.diff(expected, axis=0) == 0).any())
+
+  def test_workers_that_miss_a_meeting_go_on_alone(self):
+    found = self.run_steps(
+      self.build(LEAVE, 'decentralized_local_sgd', period=3)
+    )
+    self.assertFalse((np.diff(found, axis=0) == 0).any())
+
+  @parameterized.parameters(
+    (DROPS, 'local_sgd', {'period': 4}, "'local_sgd' takes no faults.* dsgd"),
+    (DROPS, 'all_reduce_sgd', {}, "but config.faults.name is 'link_drops'"),
+    ({'name': 'link_drop'}, 'dsgd', {}, "did you mean 'link_drops'"),
+    ({'name': 'link_drops'}, 'dsgd', {}, '--config.faults.probability='),
+    ({**DROPS, 'probability': 2}, 'dsgd', {}, 'config.faults: link_drops'),
+    ({**DROPS, 'probability': 'a'}, 'dsgd', {}, "is 'a', not a number"),
+    ({**DROPS, 'sede': 1}, 'dsgd', {}, "did you mean 'seed'"),
+    ({'name': 'none', 'seed': 1}, 'dsgd', {}, "'none' has no argument 'seed'"),
+    (None, 'dsgd', {'faults': 1}, "'dsgd' has no argument 'faults'"),
+  )
+  def test_mistakes_are_one_line(self, faults, name, arguments, advice):
+    with self.assertRaisesRegex(errors.UserError, advice) as caught:
+      self.build(faults, name, **arguments)
+    self.assertNotIn('\n', str(caught.exception))
+
+
 class ListingTest(absltest.TestCase):
   def test_has_a_line_for_each_name(self):
     lines = [line.strip() for line in listing.listing().splitlines()]
     for table in (
       algorithms.ALGORITHMS,
       topologies.TOPOLOGIES,
+      weight_rules.WEIGHTS,
+      faults.FAULTS,
       workloads.WORKLOADS,
     ):
       for name, (_, description) in table.items():
         line = next(line for line in lines if line.split(' ')[0] == name)
         self.assertIn(description, line)
+
+  def test_says_which_field_takes_a_name(self):
+    lines = listing.listing().splitlines()
+    for field in ('topology.weights', 'faults.name', 'optimizer.schedule.name'):
+      self.assertIn(f'--config.{field}', lines)
+
+  def test_lines_fit_a_terminal(self):
+    self.assertLessEqual(max(map(len, listing.listing().splitlines())), 100)
 
 
 if __name__ == '__main__':
