@@ -23,7 +23,11 @@ import experiments
 
 ROOT = pathlib.Path(__file__).parents[1]
 # Binaries define flags when they are imported, which can be done once.
-BINARIES = ('experiments.train', 'experiments.bench.__main__')
+BINARIES = (
+  'experiments.bench.__main__',
+  'experiments.topology',
+  'experiments.train',
+)
 MODULES = [
   module.name
   for package in (decopt, experiments)
