@@ -48,9 +48,9 @@ class Sum(NamedTuple):
   Attributes:
     topology: whose links carry it.
     t: the round of its period.
-    weights: numbers [workers, workers] in the place of the topology's, zero
-      where there is no link; the same on all workers. None for those of the
-      topology.
+    weights: numbers [workers, workers] in the place of the topology's, the
+      same on all workers; None for the topology's. Where there is no link they
+      are taken for zero.
     own: whether what a worker holds itself is in the sum.
   """
 

@@ -62,6 +62,7 @@ def mix_machines(
   axis = axes.bound_axis(axis_name)
   _check(topology, workers_per_machine, axis)
   collectives.require_floating(tree, 'hierarchical_gossip')
+  tree = jax.tree.map(jnp.asarray, tree)
   rounds = [
     functools.partial(
       _exchange(axis, workers_per_machine),
@@ -117,7 +118,6 @@ def _by_shares(tree, *, topology, axis, size):
     return received[0]
 
   leaves, treedef = jax.tree.flatten(tree)
-  leaves = [jnp.asarray(leaf) for leaf in leaves]
   return treedef.unflatten(bucketing.in_buckets(send, combine, leaves))
 
 
@@ -136,7 +136,7 @@ def _side_by_side(tree, *, topology, axis, size):
     machines = name
 
   def mean(x):
-    everyone = lax.all_gather(x, together).reshape(here, size, *jnp.shape(x))
+    everyone = lax.all_gather(x, together).reshape(here, size, *x.shape)
     return jnp.mean(everyone, 1, base.wide(x.dtype)).astype(x.dtype)
 
   mixed = jax.vmap(
@@ -150,10 +150,9 @@ def _side_by_side(tree, *, topology, axis, size):
 
 def _one_by_one(tree, *, topology, axis, size):
   """Every worker talks to each colleague, then to each of its peers."""
-  machines = topology.workers
-  inside = _within(machines, size)
-  mean = collectives.mix(tree, inside, axis_name=axis)
-  return collectives.mix(mean, _between(topology, 0, size), axis_name=axis)
+  within, between = _within(topology.workers, size), _between(topology, 0, size)
+  mean = collectives.mix(tree, within, axis_name=axis)
+  return collectives.mix(mean, between, axis_name=axis)
 
 
 @functools.lru_cache(maxsize=512)

@@ -75,7 +75,7 @@ def reweigh(
   if faults is None:
     return None, None
   draw, value = faults.draw(state.value, step, topology.workers)
-  rounds = jnp.asarray(topology.weights)
+  rounds = jnp.asarray(topology.weights, jnp.result_type(float))
   weights = rounds[0] if topology.period == 1 else rounds[step % len(rounds)]
   weights = rule(weights, draw.arrivals(directed=directed))
   return weights, base.Shared(value)

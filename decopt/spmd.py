@@ -40,7 +40,7 @@ def spmd(
   |---|---|---|
   | None | `jax.vmap` on one device | a laptop, hundreds of workers |
   | one device a worker | `jax.shard_map` | TPUs, GPUs, virtual CPU devices |
-  | the same, of machines | its two axes | links of two speeds |
+  | the same, `make_mesh(machines=)` | over two axes | links of two speeds |
   | fewer devices | `jax.vmap` inside `jax.shard_map` | more workers |
 
   All compute the same numbers up to float rounding. On a packed mesh and on a

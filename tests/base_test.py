@@ -1,4 +1,4 @@
-"""The clock, and the dtype to compute in."""
+"""What all workers share, and the dtype to compute in."""
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +26,8 @@ class ClockTest(parameterized.TestCase):
     clock = decopt.Clock.start(5)
     [leaf] = jax.tree.leaves(clock)
     self.assertEqual(leaf, 5)
-    self.assertTrue(base.is_clock(jax.tree.map(lambda x: x + 1, clock)))
-    self.assertFalse(base.is_clock(leaf))
+    self.assertTrue(base.is_shared(jax.tree.map(lambda x: x + 1, clock)))
+    self.assertFalse(base.is_shared(leaf))
 
   def test_under_a_vmap_of_ones_own_it_is_stacked_like_the_rest(self):
     operator = decopt.every(decopt.all_reduce(), 2)
@@ -41,6 +41,17 @@ class ClockTest(parameterized.TestCase):
     np.testing.assert_array_equal(once, x)
     np.testing.assert_array_equal(twice, np.full(4, 1.5))
     np.testing.assert_array_equal(state.step.count, np.full(4, 2))
+
+
+class SharedTest(absltest.TestCase):
+  def test_is_a_pytree_of_what_it_holds(self):
+    shared = decopt.Shared({'a': jnp.zeros(3), 'b': (jnp.ones(()), None)})
+    self.assertLen(jax.tree.leaves(shared), 2)
+    self.assertTrue(base.is_shared(jax.tree.map(lambda x: x + 1, shared)))
+    self.assertFalse(base.is_shared(shared.value))
+
+  def test_may_be_empty(self):
+    self.assertEmpty(jax.tree.leaves(decopt.Shared(())))
 
 
 class WideTest(parameterized.TestCase):

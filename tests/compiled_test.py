@@ -189,8 +189,15 @@ class LoopTest(parameterized.TestCase):
     )
 
   def _start(self, layout):
-    devices = {'mesh': 8, 'packed_4x2': 4, 'packed_2x4': 2, 'packed_1x8': 1}
-    mesh = decopt.make_mesh(devices[layout]) if layout in devices else None
+    meshes = {
+      'mesh': (8, None),
+      'mesh_2x4': (8, 2),
+      'packed_4x2': (4, None),
+      'packed_2x4': (2, None),
+      'packed_1x8': (1, None),
+    }
+    devices, machines = meshes.get(layout, (None, None))
+    mesh = decopt.make_mesh(devices, machines=machines) if devices else None
     params = decopt.replicate(
       {'kernel': jnp.ones(3), 'bias': jnp.zeros(())}, 8, mesh=mesh
     )

@@ -32,7 +32,7 @@ def _exchange(plan, x, local):
       b: [own[a][r] for r in shipment.rows[a]] for a, b in shipment.pairs
     }
     for device in range(devices):
-      nothing = [0.0] * shipment.rows.shape[1]
+      nothing = [np.zeros_like(x[0])] * shipment.rows.shape[1]
       held[device] += arriving.get(device, nothing)
   return [np.array(rows) for rows in held]
 
@@ -55,6 +55,37 @@ class PlanTest(parameterized.TestCase):
         np.testing.assert_allclose(
           terms.sum(axis=-1), expected[device], rtol=1e-12
         )
+
+  @parameterized.named_parameters(
+    helpers.cases(
+      TOPOLOGIES,
+      {'2': 2, '4': 4},
+      {'by_default': None, 'with_own': True, 'without': False},
+    )
+  )
+  def test_it_says_whose_rows_are_read(self, topology, local, own):
+    everyone = np.eye(12)
+    for t in range(topology.period):
+      plan = halo.plan(topology, t, local, own)
+      links = topology.weights[t] > 0
+      if own is not None:
+        np.fill_diagonal(links, own)
+      held = _exchange(plan, everyone, local)
+      for device, rows in enumerate(held):
+        # A row of zeros came from nobody.
+        arrived = rows.any(axis=1)
+        np.testing.assert_array_equal(
+          rows[arrived], everyone[plan.origins[device]][arrived]
+        )
+        mine = links[device * local : (device + 1) * local]
+        np.testing.assert_array_equal(plan.reads[device] @ rows, mine)
+        weights = topology.weights[t][device * local : (device + 1) * local]
+        np.testing.assert_array_equal(
+          plan.dense[device] @ rows, np.where(mine, weights, 0)
+        )
+        sources = plan.sources[device]
+        read = np.take_along_axis(plan.reads[device], sources, axis=-1)
+        self.assertEqual(read.sum(), mine.sum())
 
   @parameterized.named_parameters(
     helpers.cases(TOPOLOGIES, {'2': 2, '3': 3, '4': 4})

@@ -13,7 +13,8 @@ from tests import helpers
 
 X = np.arange(8.0, dtype=np.float32)
 MESHES = {
-  name: helpers.LAYOUTS[name] for name in ('mesh', 'packed_4x2', 'packed_1x8')
+  name: helpers.LAYOUTS[name]
+  for name in ('mesh', 'mesh_2x4', 'packed_4x2', 'packed_1x8')
 }
 
 
@@ -123,8 +124,8 @@ class LayoutsTest(parameterized.TestCase):
     for name in ('simulation', 'unrolled', 'mesh'):
       result = helpers.LAYOUTS[name](worker_fn)(X)
       np.testing.assert_allclose(result, np.full(8, 3.5))
-    # On a packed mesh it would average over a part of the workers.
-    for name in ('packed_4x2', 'packed_2x4', 'packed_1x8'):
+    # Where the axis is made of two it would average over a part of the workers.
+    for name in ('mesh_2x4', 'packed_4x2', 'packed_2x4', 'packed_1x8'):
       with self.assertRaises(NameError):
         helpers.LAYOUTS[name](worker_fn)(X)
 

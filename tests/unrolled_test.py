@@ -155,6 +155,13 @@ class UnrolledTest(parameterized.TestCase):
     )(np.ones(2, np.float32), X[:, 0])
     self.assertEqual(str(traced).count(' sin '), 1)
 
+  def test_what_all_workers_hear_is_gathered_once(self):
+    def worker_fn(x):
+      return jnp.sin(lax.all_gather(x, 'workers'))[lax.axis_index('workers')]
+
+    traced = jax.make_jaxpr(decopt.spmd(worker_fn, mapping='unrolled'))(X)
+    self.assertEqual(str(traced).count(' sin '), 1)
+
   def test_a_clock_counts_for_all(self):
     operator = decopt.every(decopt.gossip(decopt.one_peer_exponential(8)), 2)
     results = {}

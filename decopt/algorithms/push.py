@@ -36,8 +36,14 @@ def sgp(
   step size workers stop at a distance from the optimum in proportion to it. On
   doubly stochastic weights it is `diffusion`.
 
+  An update moves :math:`z_i` by :math:`1 / w_i` of its length. A worker that
+  hears little, on an irregular graph or with ``faults``, has a small
+  :math:`w_i`, 0.01 or less after a few losses in a row: it takes long steps,
+  and may diverge where `diffusion` does not. Take smaller steps, or let workers
+  keep more of their own: ``decopt.lazy(topology)``.
+
   Args:
-    optimizer: any optax optimizer. Updates are not divided by :math:`w_i`.
+    optimizer: any optax optimizer.
     topology: column-stochastic and connected over its period.
     faults: a fault model, such as `decopt.link_drops`, whose lost weight stays
       with the sender; None loses nothing.

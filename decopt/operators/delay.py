@@ -53,8 +53,8 @@ def exchange(queue: InFlight, slot, sent: InFlight):
   def put(buffer, value):
     return lax.dynamic_update_index_in_dim(buffer, value, slot, 0)
 
-  # With the barrier a slot is read before it is overwritten, in place; without,
-  # XLA copies the whole queue at every step.
+  # With the barrier a slot is read before it is overwritten, and jax 0.12 does
+  # that in place; without, it copies the whole queue at every step.
   arrived, sent = lax.optimization_barrier((jax.tree.map(take, queue), sent))
   return arrived, jax.tree.map(put, queue, sent)
 
@@ -71,7 +71,8 @@ def shares_of_others(topology, step, weights) -> jax.Array:
   if weights is not None:
     return jnp.where(others, weights, 0).sum(axis=-1)
   shares = np.where(others, topology.weights, 0).sum(axis=-1)
-  return jnp.asarray(shares)[step % topology.period]
+  shares = jnp.asarray(shares, jnp.result_type(float))
+  return shares[step % topology.period]
 
 
 def join(tree, arrived: InFlight):

@@ -140,7 +140,7 @@ def logistic(workers: int, steps: int) -> cases_lib.Contest:
     def step(held, _):
       x, state = held
       slopes = jax.nn.sigmoid(-(rows @ x)) / -SAMPLES
-      updates, state = optimizer.update(rows.T @ slopes, state, x)
+      updates, state = optimizer.update(slopes @ rows, state, x)
       return (optax.apply_updates(x, updates), state), None
 
     held, _ = jax.lax.scan(step, held, length=steps)

@@ -54,7 +54,9 @@ class IdentitiesOfAllAlgorithmsTest(parameterized.TestCase):
       np.testing.assert_allclose(x, expected, rtol=2e-6, err_msg=name)
 
   @parameterized.named_parameters(helpers.cases(helpers.ALGORITHMS))
-  def test_workers_with_the_same_data_behave_as_one(self, algorithm):
+  def test_workers_with_the_same_data_behave_as_one_if_promised(
+    self, algorithm
+  ):
     one = helpers.LeastSquares(workers=1)
     same = helpers.LeastSquares(workers=1)
     for name in ('features', 'targets', 'start'):
@@ -64,18 +66,18 @@ class IdentitiesOfAllAlgorithmsTest(parameterized.TestCase):
     with jax.enable_x64(True):
       x = _results(transforms, same, same.start)['it']
       expected = _plain(optimizer, one, one.start)
-    np.testing.assert_allclose(
-      x, np.repeat(expected, helpers.WORKERS, 0), rtol=1e-12
-    )
+    equal = np.allclose(x, np.repeat(expected, helpers.WORKERS, 0), rtol=1e-12)
+    self.assertEqual(equal, algorithm.keeps_equal)
 
   @parameterized.named_parameters(helpers.cases(helpers.ALGORITHMS))
-  def test_without_gradients_the_mean_stays(self, algorithm):
+  def test_without_gradients_the_mean_stays_as_promised(self, algorithm):
     problem = helpers.LeastSquares()
     transforms = {'it': algorithm.build(optax.sgd(0.0), helpers.WORKERS)}
     start = algorithm.start(problem)
     with jax.enable_x64(True):
       x = _results(transforms, problem, start)['it']
-    np.testing.assert_allclose(x.mean(axis=0), start.mean(axis=0), rtol=1e-12)
+    stays = np.allclose(x.mean(axis=0), start.mean(axis=0), rtol=1e-12)
+    self.assertEqual(stays, algorithm.keeps_mean)
 
   @parameterized.named_parameters(helpers.cases(helpers.ALGORITHMS))
   def test_dtypes_of_parameters_are_kept(self, algorithm):

@@ -1,4 +1,4 @@
-"""When workers meet, and that a run can be interrupted at any moment."""
+"""When workers meet."""
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,8 @@ from absl.testing import parameterized
 
 import decopt
 from tests import helpers
+from tests import lossy
+from tests import oracle
 
 STEPS = 20
 LAYOUTS = {
@@ -91,35 +93,22 @@ class MeetingsTest(parameterized.TestCase):
     steps = [(np.flatnonzero(e.runs) + 1).tolist() for e in sent.exchanges]
     self.assertEqual(steps, [[2, 8], [4, 10], [6, 12]])
 
-
-class ResumeTest(parameterized.TestCase):
-  @parameterized.named_parameters(helpers.cases(helpers.LAYOUTS))
-  def test_resumes_bit_for_bit_at_every_phase_of_a_period(self, execute):
-    transform = decopt.decentralized_local_sgd(
-      optax.adam(0.1), decopt.one_peer_exponential(8), 3
-    )
+  def test_what_is_lost_is_lost_in_meetings(self):
     problem = helpers.LeastSquares()
-    step = execute(helpers.worker_step(transform))
-
-    def train(params, state, first, last):
-      throttle = decopt.Throttle()
-      for t in range(first, last):
-        params, state = step(params, state, problem.batch(t))
-        throttle.admit(params)
-      return jax.tree.map(np.asarray, (params, state))
-
-    saved = [
-      jax.tree.map(
-        np.asarray,
-        (problem.params(), execute(transform.init)(problem.params())),
-      )
-    ]
-    for t in range(7):
-      saved.append(train(*saved[-1], t, t + 1))
-    straight = train(*saved[0], 0, 8)
-    for t, state in enumerate(saved):
-      resumed = train(*state, t, 8)
-      jax.tree.map(np.testing.assert_array_equal, resumed, straight)
+    transform = decopt.decentralized_local_sgd(
+      optax.sgd(0.1), lossy.changing(8), 3, faults=lossy.FAULTS
+    )
+    with jax.enable_x64(True):
+      x = helpers.run(decopt.spmd, {'it': transform}, problem)['it']
+    expected = oracle.decentralized_local_sgd(
+      problem.start,
+      problem.gradient,
+      oracle.sgd(0.1),
+      steps=helpers.STEPS,
+      weights=lossy.symmetric(8),
+      period=3,
+    )
+    np.testing.assert_allclose(x, expected, rtol=1e-10)
 
 
 if __name__ == '__main__':

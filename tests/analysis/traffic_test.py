@@ -117,6 +117,87 @@ class ClosedFormsTest(parameterized.TestCase):
     )
 
 
+def _sent(operator, size, params=PARAMS, workers=8):
+  """Bytes (within, between) machines of a step, and both as `Traffic`."""
+  levels = decopt.traffic(operator, params, workers).by_level(size)
+  return [level.bytes_per_step for level in levels], levels
+
+
+class ByLevelTest(parameterized.TestCase):
+  """What stays within machines, and what goes between them."""
+
+  @parameterized.parameters((1, 0, 2), (2, 1, 1), (4, 1.5, 0.5), (8, 2, 0))
+  def test_a_ring_leaves_a_machine_at_its_two_ends(self, size, within, between):
+    sent, (near, far) = _sent(decopt.gossip(decopt.ring(8)), size)
+    self.assertEqual(sent, [40_000 * within, 40_000 * between])
+    self.assertEqual(near.messages_per_step, within)
+    self.assertEqual(far.messages_per_step, between)
+
+  def test_messages_are_those_of_each_worker(self):
+    _, (near, far) = _sent(decopt.gossip(decopt.ring(8)), 4)
+    np.testing.assert_array_equal(
+      near.bytes_by_worker, 40_000 * np.array([1, 2, 2, 1, 1, 2, 2, 1])
+    )
+    np.testing.assert_array_equal(
+      far.bytes_by_worker, 40_000 * np.array([1, 0, 0, 1, 1, 0, 0, 1])
+    )
+
+  def test_what_all_do_together_goes_between_machines(self):
+    self.assertEqual(_sent(decopt.all_reduce(), 4)[0], [0, 40_000])
+    self.assertEqual(_sent(decopt.all_reduce(), 8)[0], [40_000, 0])
+
+  @parameterized.named_parameters(
+    ('ring', decopt.ring(8), 2, 2),
+    ('complete', decopt.complete(4), 4, 3),
+    ('pair', decopt.ring(2), 8, 1),
+    ('one_peer', decopt.one_peer_exponential(4), 4, 1),
+  )
+  def test_machines_send_their_mean_once_to_each_neighbour(
+    self, topology, size, neighbours
+  ):
+    operator = decopt.hierarchical_gossip(topology, size)
+    sent, (near, far) = _sent(operator, size, workers=16)
+    share = 40_000 / size
+    self.assertEqual(sent, [40_000 + share, neighbours * share])
+    # One bucket: a reduce-scatter and an all-gather, and a share to each.
+    self.assertEqual(near.messages_per_step, 2)
+    self.assertEqual(far.messages_per_step, neighbours)
+    self.assertEqual(
+      {e.collective for e in near.exchanges}, {'reduce_scatter', 'all_gather'}
+    )
+    self.assertEqual({e.collective for e in far.exchanges}, {'ppermute'})
+
+  def test_shares_are_padded_and_buckets_counted(self):
+    params = {
+      'a': jnp.zeros(5),
+      'b': jnp.zeros(6),
+      'c': jnp.zeros(2, 'bfloat16'),
+    }
+    operator = decopt.hierarchical_gossip(decopt.ring(2), 4)
+    sent, _ = _sent(operator, 4, params)
+    # 11 numbers are 4 shares of 3, and 2 narrow ones 4 shares of 1.
+    self.assertEqual(sent, [4 * 12 + 4 * 3 + 2 * 4 + 2, 4 * 3 + 2])
+
+  @parameterized.named_parameters(helpers.cases(helpers.ALGORITHMS))
+  def test_both_levels_are_all_there_is(self, algorithm):
+    transform = algorithm.build(SGD, 8)
+    total = decopt.traffic(transform, PARAMS, 8)
+    near, far = total.by_level(2)
+    np.testing.assert_allclose(near.bytes + far.bytes, total.bytes)
+    np.testing.assert_allclose(near.messages + far.messages, total.messages)
+    np.testing.assert_allclose(
+      near.bytes_by_worker + far.bytes_by_worker, total.bytes_by_worker
+    )
+
+  @parameterized.parameters(3, 0, 16)
+  def test_machines_must_divide_the_workers(self, size):
+    sent = decopt.traffic(decopt.all_reduce(), PARAMS, 8)
+    with self.assertRaisesRegex(
+      ValueError, f'workers_per_machine={size}.*8 workers.*divisor of 8'
+    ):
+      sent.by_level(size)
+
+
 class WhenTest(parameterized.TestCase):
   @parameterized.parameters(1, 2, 5, 37, 1000)
   def test_the_period_of_a_collective_is_found(self, period):

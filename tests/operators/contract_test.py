@@ -181,12 +181,14 @@ class ContractTest(parameterized.TestCase):
     decopt.damped,
     decopt.every,
     decopt.gossip,
+    decopt.renormalized_gossip,
     decopt.repeated,
   )
   def test_o6_the_docstring_says_what_happens_to_the_mean(self, factory):
     documentation = ' '.join(inspect.getdoc(factory).split())
     self.assertRegex(
-      documentation, r'preserves the mean|mean (over workers )?is preserved'
+      documentation,
+      r'preserves the mean|mean (over workers )?is (\*not\* )?preserved',
     )
 
   @parameterized.named_parameters(helpers.cases(helpers.OPERATORS))
