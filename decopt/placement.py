@@ -160,7 +160,7 @@ def place(stacked_tree, mesh: Mesh):
   return stacking.map_stacked(
     lambda x: hosts.put(x, by_worker),
     stacked_tree,
-    clocks=lambda x: hosts.put(x, everywhere),
+    shared=lambda x: hosts.put(x, everywhere),
   )
 
 

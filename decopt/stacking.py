@@ -76,11 +76,11 @@ def shared_flags(tree) -> list[bool]:
   return flags
 
 
-def map_stacked(fn: Callable, tree, clocks: Callable = lambda leaf: leaf):
-  """Maps ``fn`` over the stacked arrays of a tree, ``clocks`` over the rest."""
+def map_stacked(fn: Callable, tree, shared: Callable = lambda leaf: leaf):
+  """Maps ``fn`` over the stacked arrays of a tree, ``shared`` over the rest."""
   leaves, treedef = jax.tree.flatten(tree)
   results = [
-    clocks(leaf) if is_shared else fn(leaf)
+    shared(leaf) if is_shared else fn(leaf)
     for leaf, is_shared in zip(leaves, shared_flags(tree), strict=True)
   ]
   return jax.tree.unflatten(treedef, results)

@@ -87,7 +87,7 @@ def gossip(
     ``faults``; without these it is empty.
 
   Raises:
-    TypeError: if ``delay`` is not an int.
+    TypeError: if ``delay`` is not an int, or ``faults`` no fault model.
     ValueError: if rows do not sum to 1, if weights are not symmetric and there
       are ``faults``, or for a negative ``delay``; when traced, if the number of
       workers is not that of the axis.
@@ -146,6 +146,7 @@ def renormalized_gossip(
     An operator, with the state of `gossip`.
 
   Raises:
+    TypeError: if ``faults`` are no fault model.
     ValueError: if rows do not sum to 1; when traced, if the number of workers
       is not that of the axis.
 

@@ -73,7 +73,7 @@ def push_sum(
     A transformation that needs ``params``, for the end of a chain.
 
   Raises:
-    TypeError: if ``topology`` is none.
+    TypeError: if ``topology`` is none, or ``faults`` no fault model.
     ValueError: if columns do not sum to 1, or if a worker may be left with
       nothing, so that its :math:`w_i` is zero; when traced, if the number of
       workers is not that of the axis.
