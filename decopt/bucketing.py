@@ -9,6 +9,11 @@ out of a bucket at an offset of its own is a kernel of its own, about 11 ms on
 CPU *[measured]*, while leaves of one size at the same offset of several buckets
 share one. So leaves of one size are dealt out evenly to several buckets, of
 which there are as many as saves kernels.
+
+Large messages take turns. Left alone, XLA receives all of them before it sums
+up the first: on a mesh of 8 devices and with 25 million parameters in 60 leaves
+that took 200 MB a device for what was received, and with turns 20 MB and 0.7 of
+the time *[jax 0.12; jax 0.10 on CPU schedules without regard to them]*.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +29,8 @@ FULL = 4 << 20
 #: There are at most so many buckets for compilation's sake, and one is worth
 #: so many kernels.
 MOST, WORTH = 32, 2
+#: So many exchanges of at least `ALONE` bytes may be under way.
+UNDER_WAY = 2
 
 
 def in_buckets(
@@ -46,8 +53,9 @@ def in_buckets(
     ``[combine(leaf, send(leaf)) for leaf in leaves]``, with fewer messages.
   """
   results = [None] * len(leaves)
+  turns = Turns(results)
   for members in buckets(leaves):
-    parts = [leaves[i] for i in members]
+    parts = turns.wait(members, [leaves[i] for i in members])
     if len(parts) > 1:
       # What computes a leaf is kept out of the loop that copies it.
       parts = lax.optimization_barrier(parts)
@@ -61,6 +69,37 @@ def in_buckets(
       results[i] = combine(part, mine)
       start = end
   return results
+
+
+class Turns:
+  """Makes large exchanges wait for earlier ones.
+
+  Args:
+    results: a list that is filled with the results of exchanges.
+  """
+
+  def __init__(self, results: list[jax.Array | None]):
+    self._results = results
+    self._large = []
+
+  def wait(
+    self, members: Sequence[int], parts: Sequence[jax.Array]
+  ) -> Sequence[jax.Array]:
+    """Returns ``parts`` once all but `UNDER_WAY` - 1 exchanges are done.
+
+    Args:
+      members: indices of their results.
+      parts: the arrays that are exchanged next.
+    """
+    if sum(map(_bytes, parts)) < ALONE:
+      return parts
+    if len(self._large) >= UNDER_WAY:
+      done = self._large[-UNDER_WAY]
+      *parts, self._results[done] = lax.optimization_barrier(
+        [*parts, self._results[done]]
+      )
+    self._large.append(members[-1])
+    return parts
 
 
 def _joined(parts: Sequence[jax.Array]) -> jax.Array:
@@ -90,7 +129,7 @@ def buckets(leaves: Sequence[jax.Array]) -> Iterator[list[int]]:
     for i in indices:
       by_size.setdefault(leaves[i].size, []).append(i)
     total = sum(_bytes(leaves[i]) for i in indices)
-    yield from _deal(list(by_size.values()), -(-total // FULL))
+    yield from _deal(list(by_size.values()), max(-(-total // FULL), 1))
 
 
 def _deal(groups: list[list[int]], least: int) -> Iterator[list[int]]:

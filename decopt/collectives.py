@@ -1,11 +1,12 @@
 """What workers say to each other, from one worker's chair.
 
 Two things are said: `mean` and `mix`, the weighted sum over neighbours. The
-`jax.lax` collectives of the library are here, in `decopt.exchanges`, which
-writes that sum, and in `decopt.levels`, for all ways in which the axis of the
-workers may be bound (`decopt.axes`), such as devices times the workers on one.
-Tuples of axes do not work here: `jax.lax.ppermute` and `jax.lax.all_gather`
-reject an axis of `jax.shard_map` together with one of `jax.vmap`.
+`jax.lax` collectives of the library are here, in `decopt.exchanges` and
+`decopt.one_device`, which write that sum, and in `decopt.levels`, for all ways
+in which the axis of the workers may be bound (`decopt.axes`), such as devices
+times the workers on one. Tuples of axes do not work here: `jax.lax.ppermute`
+and `jax.lax.all_gather` reject an axis of `jax.shard_map` together with one of
+`jax.vmap`.
 """
 
 import functools
@@ -18,6 +19,7 @@ from decopt import axes
 from decopt import base
 from decopt import bucketing
 from decopt import exchanges
+from decopt import one_device
 from decopt import topology as topology_lib
 
 
@@ -105,13 +107,17 @@ def mix(
       f'workers; it needs {shape}: what each receiver puts on each sender.'
     )
   weights = None if weights is None else jnp.asarray(weights)
-  mix_round = functools.partial(
-    _mix_round, topology=topology, weights=weights, own=own, axis=axis
-  )
-  rounds = [functools.partial(mix_round, t=t) for t in range(topology.period)]
-  if topology.period == 1:
-    return rounds[0](tree)
-  return lax.switch(step % topology.period, rounds, tree)
+  t = step % topology.period if topology.period > 1 else 0
+  if axes.is_simulation() and (found := one_device.of_any_round(topology)):
+    total = exchanges.Sum(topology, t, weights, own)
+    return _on_leaves(found(total, axis), tree, 'mix')
+  rounds = [
+    functools.partial(
+      _mix_round, total=exchanges.Sum(topology, t, weights, own), axis=axis
+    )
+    for t in range(topology.period)
+  ]
+  return lax.switch(t, rounds, tree) if len(rounds) > 1 else rounds[0](tree)
 
 
 def require_floating(tree, what: str) -> None:
@@ -125,12 +131,11 @@ def require_floating(tree, what: str) -> None:
       )
 
 
-def _mix_round(tree, *, topology, t, weights, own, axis):
-  total = exchanges.Sum(topology, t, weights, own)
+def _mix_round(tree, *, total, axis):
   if axis.local:
     exchange = exchanges.packed(total, axis)
-  elif axes.is_simulation() and exchanges.is_dense(topology, t):
-    exchange = exchanges.dense(total, axis)
+  elif axes.is_simulation() and one_device.is_dense(total.topology, total.t):
+    exchange = one_device.dense(total, axis)
   else:
     exchange = exchanges.neighbours(total, axis)
   return _on_leaves(exchange, tree, 'mix')
@@ -142,10 +147,18 @@ def _on_leaves(exchange, tree, what):
   leaves, treedef = jax.tree.flatten(tree)
   leaves = [jnp.asarray(leaf) for leaf in leaves]
   if axes.is_simulation():
-    # With the barrier, for jax 0.12 computes an array anew for each neighbour
-    # that reads it: 13 to 25 % of the step of an MLP.
-    leaves = [lax.optimization_barrier(leaf) for leaf in leaves]
-    results = [exchange.combine(x, exchange.send(x)) for x in leaves]
+    results = _leaf_by_leaf(exchange, leaves)
   else:
     results = bucketing.in_buckets(exchange.send, exchange.combine, leaves)
   return jax.tree.unflatten(treedef, results)
+
+
+def _leaf_by_leaf(exchange, leaves) -> list[jax.Array]:
+  results = []
+  turns = bucketing.Turns(results)
+  for i, x in enumerate(leaves):
+    # With the barrier, for jax 0.12 computes an array anew for each neighbour
+    # that reads it: 13 to 25 % of the step of an MLP.
+    (x,) = lax.optimization_barrier(turns.wait([i], [x]))
+    results.append(exchange.combine(x, exchange.send(x)))
+  return results

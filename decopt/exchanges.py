@@ -1,9 +1,8 @@
 """How a weighted sum over neighbours is exchanged, in each layout.
 
-`decopt.collectives.mix` chooses one of three. `neighbours` sends along one
-permutation of the workers for each neighbour: on a mesh, and on one device if
-few workers are heard. `dense` is a product with the whole matrix, for one
-device. `packed` ships rows between devices that hold several workers.
+`decopt.collectives.mix` chooses one. `neighbours` sends along one permutation
+of the workers for each neighbour. `packed` ships rows between devices that hold
+several workers. Those for one device are in `decopt.one_device`.
 """
 
 import functools
@@ -20,14 +19,10 @@ from decopt import base
 from decopt import halo
 from decopt import topology as topology_lib
 
-# In simulation a weighted sum over neighbours reads one row for each of them,
-# and a product with the whole matrix all rows, at the speed of matmul.
-# Measured on CPU: equal at 16 workers with 2 neighbours.
-_DENSE_FACTOR = 4
-# With every worker's buffers apart they must first be put into one array, and
-# the sum over neighbours is faster on all but nearly complete graphs (0.5
-# against 1.0 ms for a ring of 8, 2.9 against 39 ms for 32 and 5 neighbours).
-_DENSE_FACTOR_APART = 2
+#: On one device a weighted sum over neighbours reads one row for each of them,
+#: and a product with the whole matrix all rows, at the speed of matmul.
+#: Measured on CPU: equal at 16 workers with 2 neighbours.
+DENSE_FACTOR = 4
 
 
 class Exchange(NamedTuple):
@@ -47,7 +42,7 @@ class Sum(NamedTuple):
 
   Attributes:
     topology: whose links carry it.
-    t: the round of its period.
+    t: the round of its period; for `decopt.one_device` it may be traced.
     weights: numbers [workers, workers] in the place of the topology's, the
       same on all workers; None for the topology's. Where there is no link they
       are taken for zero.
@@ -55,7 +50,7 @@ class Sum(NamedTuple):
   """
 
   topology: topology_lib.Topology
-  t: int
+  t: int | jax.Array
   weights: jax.Array | None = None
   own: bool = True
 
@@ -63,11 +58,6 @@ class Sum(NamedTuple):
   def plain(self) -> bool:
     """Whether it is what the topology says."""
     return self.weights is None and self.own
-
-  def matrix(self) -> np.ndarray:
-    """The topology's weights that are summed."""
-    matrix = self.topology.weights[self.t]
-    return matrix if self.own else matrix * ~np.eye(len(matrix), dtype=bool)
 
   def read(self, worker, origins, reads, dtype) -> jax.Array:
     """The given weights that a worker puts on others.
@@ -80,13 +70,6 @@ class Sum(NamedTuple):
     """
     numbers = self.weights[worker, origins].astype(dtype)
     return jnp.where(reads, numbers, 0)
-
-
-def is_dense(topology: topology_lib.Topology, t: int) -> bool:
-  """Says whether a simulation should multiply by the whole matrix."""
-  neighbours = len(topology.permutations(t))
-  factor = _DENSE_FACTOR_APART if axes.is_unrolled() else _DENSE_FACTOR
-  return factor * (neighbours + 1) > topology.workers > 2
 
 
 def neighbours(total: Sum, axis: axes.Axis) -> Exchange:
@@ -121,40 +104,7 @@ def neighbours(total: Sum, axis: axes.Axis) -> Exchange:
   def send(x):
     return [lax.ppermute(x, axis.name, pairs) for pairs in permutations]
 
-  def combine(own, received):
-    dtype = base.wide(own.dtype)
-    weights = coefficients(dtype)
-    terms = [own, *received] if total.own else received
-    if not terms:
-      return jnp.zeros_like(own)
-    weights = weights[len(weights) - len(terms) :]
-    result = weights[0] * terms[0].astype(dtype)
-    for weight, x in zip(weights[1:], terms[1:], strict=True):
-      result += weight * x.astype(dtype)
-    return result.astype(own.dtype)
-
-  return Exchange(send, combine)
-
-
-def dense(total: Sum, axis: axes.Axis) -> Exchange:
-  """One product with the matrix; on one device, where gathering is free."""
-  index = lax.axis_index(axis.name)
-
-  @functools.cache
-  def row(dtype):
-    if total.weights is None:
-      return jnp.asarray(total.matrix(), dtype)[index]
-    reads = total.topology.weights[total.t] > 0
-    np.fill_diagonal(reads, total.own)
-    reads = jnp.asarray(reads)[index]
-    return total.read(index, np.arange(axis.workers), reads, dtype)
-
-  def send(x):
-    dtype = base.wide(x.dtype)
-    everyone = lax.all_gather(x, axis.name).astype(dtype)
-    return [_product(row(dtype), everyone, x.dtype)]
-
-  return Exchange(send, _take_received)
+  return Exchange(send, weighted(coefficients, total.own))
 
 
 def packed(total: Sum, axis: axes.Axis) -> Exchange:
@@ -164,7 +114,7 @@ def packed(total: Sum, axis: axes.Axis) -> Exchange:
   device = lax.axis_index(axis.device_name)
   row = lax.axis_index(axis.local_name)
   terms, rows = plan.sources.shape[-1], plan.dense.shape[-1]
-  dense_sum = not terms or _DENSE_FACTOR * terms > rows
+  dense_sum = not terms or DENSE_FACTOR * terms > rows
 
   @functools.cache
   def mine(name, dtype):
@@ -190,14 +140,52 @@ def packed(total: Sum, axis: axes.Axis) -> Exchange:
     dtype = base.wide(x.dtype)
     held = jnp.concatenate([held, *received]).astype(dtype)
     if dense_sum:
-      return [_product(coefficients(dtype), held, x.dtype)]
+      return [product(coefficients(dtype), held, x.dtype)]
     sources, weights = mine('sources', jnp.int32), coefficients(dtype)
     result = sum(
       weights[k] * jnp.take(held, sources[k], axis=0) for k in range(terms)
     )
     return [result.astype(x.dtype)]
 
-  return Exchange(send, _take_received)
+  return Exchange(send, take_received)
+
+
+def weighted(
+  coefficients: Callable[[jnp.dtype], Sequence[jax.Array]], own_too: bool
+) -> Callable:
+  """Returns the `Exchange.combine` that sums up, in float32 at least.
+
+  Args:
+    coefficients: for a dtype, the weight of what a worker holds and those of
+      what it received.
+    own_too: whether what it holds is in the sum.
+  """
+
+  def combine(own, received):
+    dtype = base.wide(own.dtype)
+    weights = coefficients(dtype)
+    terms = [own, *received] if own_too else received
+    if not terms:
+      return jnp.zeros_like(own)
+    weights = weights[len(weights) - len(terms) :]
+    result = weights[0] * terms[0].astype(dtype)
+    for weight, x in zip(weights[1:], terms[1:], strict=True):
+      result += weight * x.astype(dtype)
+    return result.astype(own.dtype)
+
+  return combine
+
+
+def take_received(own, received):
+  """The `Exchange.combine` of a sum that was taken before it was sent."""
+  del own  # its share is in the sum
+  return received[0]
+
+
+def product(weights, rows, dtype) -> jax.Array:
+  """Sums rows with these weights."""
+  result = jnp.tensordot(weights, rows, 1, precision=lax.Precision.HIGHEST)
+  return result.astype(dtype)
 
 
 def _heard(rounds, workers) -> tuple[jax.Array, jax.Array]:
@@ -206,16 +194,6 @@ def _heard(rounds, workers) -> tuple[jax.Array, jax.Array]:
   terms = [everyone, *((sources, weights > 0) for sources, weights in rounds)]
   origins, reads = zip(*terms, strict=True)
   return jnp.stack(origins, axis=1), jnp.stack(reads, axis=1)
-
-
-def _take_received(own, received):
-  del own  # its share is in the sum
-  return received[0]
-
-
-def _product(weights, rows, dtype) -> jax.Array:
-  product = jnp.tensordot(weights, rows, 1, precision=lax.Precision.HIGHEST)
-  return product.astype(dtype)
 
 
 def _rows(held, rows: np.ndarray, device) -> jax.Array:

@@ -8,6 +8,7 @@ import numpy as np
 from decopt import tables
 from decopt import weights as weights_lib
 from decopt.topology import Topology
+from decopt.weights import reading
 
 _CLOSE = 1e-3  # sums that are meant to be 1, even if Topology refuses them
 
@@ -19,10 +20,11 @@ def load_topology(
 
   A file holds one of three kinds of content.
 
-  * ``edges``, integers `[links, 2]`: worker ``u`` is linked to ``v``, and there
-    are as many workers as the largest number says. As a .json file also
+  * ``edges``, integers `[links, 2]`: worker ``u`` is linked to ``v``, counted
+    from 0 to the largest number; each number must occur. As a .json file also
     ``{"workers": 4, "edges": [[0, 1], [1, 2]], "directed": true}``, of which
-    only edges must be there; if directed, ``u`` sends to ``v``.
+    only edges must be there; some of so many workers may be without links. If
+    directed, ``u`` sends to ``v``.
   * ``adjacency``, 0 and 1 `[workers, workers]`: row ``u`` has 1 in column ``v``
     if ``u`` sends to ``v``. The diagonal is ignored.
   * ``weights``, `[workers, workers]` or, but for .csv, `[period, workers,
@@ -54,6 +56,7 @@ def load_topology(
 
   Raises:
     FileNotFoundError: if there is no such file.
+    TypeError: if `name` is no string.
     ValueError: if its content is none of the above, with the line or the entry,
       and what to do about it.
 
@@ -65,6 +68,8 @@ def load_topology(
     Topology('triangle', workers=3, degree=2, period=1, spectral_gap=1)
   """
   path = pathlib.Path(path)
+  if name is not None and not isinstance(name, str):
+    raise TypeError(f'load_topology needs a string as name, but got {name!r}.')
   if kind not in (None, *tables.KINDS):
     raise ValueError(
       f'load_topology needs one of {", ".join(tables.KINDS)} as kind, but got '
@@ -89,6 +94,7 @@ def save_topology(topology: Topology, path) -> None:
     path: a file that ends in .npy, .json or, for a period of 1, .csv.
 
   Raises:
+    TypeError: if `topology` is none.
     ValueError: for another ending, or for a longer period and .csv.
 
   Example:
@@ -98,11 +104,14 @@ def save_topology(topology: Topology, path) -> None:
     >>> decopt.load_topology(path) == decopt.star(4)
     True
   """
+  reading.check_topology('save_topology', topology)
   path = pathlib.Path(path)
   tables.check_ending(path)
-  if path.suffix == '.npy':
-    np.save(path, topology.weights)
-  elif path.suffix == '.json':
+  ending = path.suffix.lower()
+  if ending == '.npy':
+    with path.open('wb') as file:  # numpy would add an ending in small letters
+      np.save(file, topology.weights)
+  elif ending == '.json':
     content = {'name': topology.name, 'weights': topology.weights.tolist()}
     path.write_text(json.dumps(content), encoding='utf-8')
   elif topology.period == 1:
@@ -135,7 +144,7 @@ def _kind_of(table: tables.Table) -> str:
   if kinds:
     raise ValueError(
       f'{table.path} could be {" or ".join(kinds)}. Say which: '
-      f'load_topology(path, kind={kinds[0]!r}).'
+      f'decopt.load_topology(path, kind={kinds[0]!r}).'
     )
   raise ValueError(
     f'{table.path} holds numbers of shape {list(numbers.shape)} that are '
@@ -147,6 +156,8 @@ def _kind_of(table: tables.Table) -> str:
 
 def _of_edges(table: tables.Table, name: str) -> Topology:
   edges = table.numbers
+  if not edges.size:
+    edges = edges.reshape(0, 2)
   if edges.ndim != 2 or edges.shape[1] != 2:
     raise ValueError(
       f'{table.path} holds numbers of shape {list(edges.shape)}, but edges '
@@ -155,14 +166,36 @@ def _of_edges(table: tables.Table, name: str) -> Topology:
   table.check('not an integer', edges != np.round(edges))
   table.check('negative; workers are counted from 0', edges < 0)
   workers = table.workers or int(edges.max()) + 1
+  _check_count(table, workers)
   table.check(
     f'out of range for {workers} workers, which are counted from 0',
     edges >= workers,
   )
+  if table.workers is None:
+    _check_all_occur(table, workers)
   sender, receiver = edges.astype(int).T
   links = np.zeros((workers, workers), bool)
   links[receiver, sender] = True
   return _of_links(links if table.directed else links | links.T, name)
+
+
+def _check_count(table: tables.Table, workers: int) -> None:
+  if workers > tables.MOST:
+    raise ValueError(
+      f'{table.path} is about {workers:.6g} workers; up to {tables.MOST:,} are '
+      'read, whose weights take 2 GiB a round. Count workers from 0, without '
+      'holes.'
+    )
+
+
+def _check_all_occur(table: tables.Table, workers: int) -> None:
+  missing = np.setdiff1d(np.arange(workers), table.numbers)
+  if len(missing):
+    raise ValueError(
+      f'{table.path} has no link of worker {missing[0]}, though numbers go up '
+      f'to {workers - 1}. Count workers from 0, without holes; or say how many '
+      f'there are, in a .json file: {{"workers": {workers}, "edges": ...}}.'
+    )
 
 
 def _of_adjacency(table: tables.Table, name: str) -> Topology:

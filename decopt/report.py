@@ -1,8 +1,10 @@
 """What a graph does to consensus, and what it costs: numbers and a table."""
 
 import dataclasses
+import math
 from typing import NamedTuple
 
+from decopt import arguments
 from decopt import measures
 
 TOLERANCE = 1e-3  # of the distance from the mean, in `Report.rounds_to`
@@ -24,18 +26,19 @@ class Report:
     workers: how many.
     period: rounds before the weights repeat.
     spectral_gap: see `Topology.spectral_gap`.
-    rounds_to: the smallest number of rounds, from round 0 on, after which the
-      distance of the workers from their mean is at most 1e-3 of what it was,
-      wherever they start. None if that never happens. Of push-sum weights, for
-      the de-biased values.
+    rounds_to: until workers are close, within 1e-3 of what their distance from
+      their mean was; None if they never are. See `Topology.rounds_to`, also for
+      weights that do not preserve the mean, of which it need not be the
+      smallest number.
     effective_neighbours: see `Topology.effective_neighbours`, by its default.
     messages_per_round: that a worker sends.
     bytes_per_round: that a worker sends.
     diameter: rounds until a message has got from any worker to any other, if
       all links of the period were there in each of them; None if one never
       gets there.
-    exact_after: rounds, at most a period, after which all hold exactly the
-      mean, up to 1e-12; None if they do not.
+    exact_after: rounds, from round 0 on, after which all hold exactly the mean,
+      but for rounding; None if they never do. Of push-sum weights, for the
+      de-biased values.
     row_stochastic: whether mixing leaves workers that agree as they are.
     column_stochastic: whether it preserves the sum over workers.
     symmetric: whether weights are the same both ways.
@@ -93,6 +96,11 @@ class Report:
 
 def of(topology, message_bytes: float) -> Report:
   """The report on a topology; see `Topology.report`."""
+  message_bytes = arguments.number('report', message_bytes=message_bytes)
+  if not 0 <= message_bytes < math.inf:
+    raise ValueError(
+      f'report needs 0 or more as message_bytes, but got {message_bytes}.'
+    )
   sent = topology.links.sum(axis=1)
   messages = Spread(float(sent.mean()), float(sent.max()))
   return Report(
@@ -100,7 +108,7 @@ def of(topology, message_bytes: float) -> Report:
     workers=topology.workers,
     period=topology.period,
     spectral_gap=topology.spectral_gap(),
-    rounds_to=measures.rounds_to(topology, TOLERANCE),
+    rounds_to=topology.rounds_to(TOLERANCE),
     effective_neighbours=topology.effective_neighbours(),
     messages_per_round=messages,
     bytes_per_round=Spread(*(message_bytes * count for count in messages)),

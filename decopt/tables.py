@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 
+MOST = 2**14  # workers: one round of weights then takes 2 GiB
 KINDS = ('edges', 'adjacency', 'weights')
 _OTHER_KEYS = ('workers', 'directed', 'name')
 
@@ -45,7 +46,7 @@ class Table:
 
 def check_ending(path: pathlib.Path) -> None:
   """Raises unless files of that name can be read and written."""
-  if path.suffix not in _READERS:
+  if path.suffix.lower() not in _READERS:
     raise ValueError(
       f'{path} ends in {path.suffix or "nothing"!r}, but topologies are in '
       f'files that end in {", ".join(_READERS)}.'
@@ -64,8 +65,8 @@ def read(path: pathlib.Path) -> Table:
     raise FileNotFoundError(
       f'there is no file {path}. Relative paths start at {pathlib.Path.cwd()}.'
     )
-  table = _READERS[path.suffix](path)
-  if not table.numbers.size:
+  table = _READERS[path.suffix.lower()](path)
+  if not table.numbers.size and table.workers is None:
     raise ValueError(f'{path} holds no numbers. Is it torn? Write it again.')
   table.check('not finite', ~np.isfinite(table.numbers))
   return table
@@ -119,7 +120,7 @@ def _read_csv(path: pathlib.Path) -> Table:
     if values.strip():
       content[line] = [value.strip() for value in values.split(',')]
   first = next(iter(content), None)
-  if first and all(value.strip('"')[:1].isalpha() for value in content[first]):
+  if first and all(map(_is_title, content[first])):
     del content[first]  # titles
   rows = [_floats(path, line, values) for line, values in content.items()]
   for line, row in zip(content, rows, strict=True):
@@ -129,6 +130,15 @@ def _read_csv(path: pathlib.Path) -> Table:
         f'{next(iter(content))} has {len(rows[0])}. Is it torn? Write it again.'
       )
   return Table(path, np.array(rows), lines=tuple(content), kind=kind)
+
+
+def _is_title(value: str) -> bool:
+  value = value.strip('"')
+  try:
+    float(value)  # nan and inf are numbers, if no good ones
+  except ValueError:
+    return value[:1].isalpha()
+  return False
 
 
 def _floats(path: pathlib.Path, line: int, values: list[str]) -> list[float]:

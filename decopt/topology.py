@@ -13,10 +13,11 @@ import functools
 import numpy as np
 
 from decopt import colouring
+from decopt import matrices
 from decopt import measures
 from decopt import report as report_lib
 
-_TOLERANCE = 1e-12
+_QUICK = 1e9  # multiplications in a product of all rounds: less than a second
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -44,9 +45,9 @@ class Topology:
     name: what errors and plots call this topology.
 
   Raises:
-    TypeError: if the name is not a string.
+    TypeError: if the name is not a string, or weights are not real numbers.
     ValueError: for weights of another shape, for NaN or negative ones, or when
-      neither all rows nor all columns of a round sum to 1 within 1e-12.
+      neither all rows nor all columns sum to 1 within 1e-12, in each round.
 
   Example:
     >>> Topology([[0.75, 0.25], [0.25, 0.75]], 'a shy pair')
@@ -60,13 +61,9 @@ class Topology:
     if not isinstance(self.name, str):
       raise TypeError(
         f'Topology got {self.name!r} as its name. Give weights, then a name: '
-        "Topology(weights, 'mine')."
+        "decopt.Topology(weights, 'mine')."
       )
-    weights = np.array(self.weights, dtype=np.float64)
-    if weights.ndim == 2:
-      weights = weights[None]
-    _check(weights, self.name)
-    weights.setflags(write=False)
+    weights = matrices.checked(self.weights, self.name)
     object.__setattr__(self, 'weights', weights)
 
   @property
@@ -122,38 +119,74 @@ class Topology:
   def is_symmetric(self) -> bool:
     """Whether each worker puts on another what the other puts on it."""
     transposed = self.weights.swapaxes(1, 2)
-    return bool(np.abs(self.weights - transposed).max() <= _TOLERANCE)
+    return bool(np.abs(self.weights - transposed).max() <= matrices.TOLERANCE)
 
   def is_row_stochastic(self) -> bool:
     """Whether mixing leaves workers that agree as they are."""
-    return bool(_sums_to_one(self.weights, axis=2).all())
+    return matrices.sum_to_one(self.weights, axis=-1)
 
   def is_column_stochastic(self) -> bool:
     """Whether mixing preserves the sum over workers."""
-    return bool(_sums_to_one(self.weights, axis=1).all())
+    return matrices.sum_to_one(self.weights, axis=-2)
 
   def is_doubly_stochastic(self) -> bool:
     """Whether mixing does both, so that agreement is on the mean."""
     return self.is_row_stochastic() and self.is_column_stochastic()
 
   def is_connected(self) -> bool:
-    """Whether within some periods each worker hears from every other one."""
+    """Whether a period's links, together, lead from each worker to all others.
+
+    Workers then hear of each other, but need not agree: two that only swap
+    their values never do.
+    """
     links = self.links.any(axis=0)
-    return bool(reached(links).all() and reached(links.T).all())
+    return all(matrices.reached(way).all() for way in (links, links.T))
 
   def spectral_gap(self) -> float:
     r"""How much of the disagreement between workers dies in a round, 0 to 1.
 
     It is :math:`1 - \rho^{1/\mathrm{period}}`, where :math:`\rho` measures
     :math:`P`, the product of the rounds of a period. For doubly stochastic
-    weights it is the largest factor by which the distance from the mean may
-    still be multiplied, the second largest singular value of :math:`P`. For
-    others it is the asymptotic factor, the second largest modulus of an
+    weights it is the largest factor by which a period may still multiply the
+    distance from the mean, the second largest singular value of :math:`P`. For
+    others it is the factor in the long run, the second largest modulus of an
     eigenvalue. For one symmetric matrix both are the textbook
-    :math:`\max_{k>1} |\lambda_k|`. The gap is 1 if one period averages exactly,
-    and 0 if some workers never meet.
+    :math:`\max_{k>1} |\lambda_k|`.
+
+    The gap is 1 if a period makes all agree exactly, and 0 if some workers
+    never do. With doubly stochastic weights it is also 0 if a single period may
+    leave the distance as it is, though several do not; see `rounds_to`. What is
+    below 1e-12 is given as 0.
     """
     return self._spectral_gap
+
+  def rounds_to(self, tolerance: float = 1e-3) -> int | None:
+    r"""Rounds after which workers are close to each other, wherever they start.
+
+    Let :math:`x_i(t)` be the value of worker :math:`i` after :math:`t` rounds,
+    de-biased if rows do not sum to 1, and :math:`d_t` the distance of all from
+    their mean, :math:`d_t^2 = \sum_i \| x_i(t) - \bar x(t) \|^2`. Then
+    :math:`d_t \leq \epsilon d_0` with :math:`\epsilon` = ``tolerance``.
+
+    It is the smallest such :math:`t`, if weights preserve the mean. Others may
+    let the distance fall, rise and fall again; :math:`t` is then a round of
+    which this is true, and not of the one before.
+
+    Args:
+      tolerance: more than 0 and less than 1.
+
+    Returns:
+      The number of rounds, or None if that never happens.
+
+    Raises:
+      TypeError: if `tolerance` is no number.
+      ValueError: if it is not in this range.
+
+    Example:
+      >>> decopt.hypercube(8).rounds_to(1e-6)
+      20
+    """
+    return measures.rounds_to(self, tolerance)
 
   def effective_neighbours(self, decay: float = 0.95) -> float:
     r"""By how much averaging reduces the variance of what workers accumulate.
@@ -181,6 +214,7 @@ class Topology:
         network on CIFAR-10.
 
     Raises:
+      TypeError: if `decay` is no number.
       ValueError: if it is not in this range.
 
     References:
@@ -193,8 +227,8 @@ class Topology:
     """What this graph does to consensus and what it costs; prints as a table.
 
     Args:
-      message_bytes: of one message; the default is one float32 parameter, and
-        gives the bytes for each parameter of a model.
+      message_bytes: of one message, 0 or more; the default is one float32
+        parameter, and gives the bytes for each parameter of a model.
 
     Example:
       >>> decopt.hypercube(8).report().rounds_to
@@ -213,10 +247,16 @@ class Topology:
     return self._hash
 
   def __repr__(self) -> str:
-    return (
+    text = (
       f'Topology({self.name!r}, workers={self.workers}, degree={self.degree}, '
-      f'period={self.period}, spectral_gap={self.spectral_gap():.4g})'
+      f'period={self.period}'
     )
+    if self.period * self.workers**3 <= _QUICK or '_spectral_gap' in vars(self):
+      text += f', spectral_gap={self.spectral_gap():.4g}'
+    return f'{text})'
+
+  def __reduce__(self):
+    return Topology, (self.weights, self.name)  # copies are read-only, too
 
   @functools.cached_property
   def _permutations(self) -> list[list[tuple[np.ndarray, np.ndarray]]]:
@@ -232,67 +272,8 @@ class Topology:
 
   @functools.cached_property
   def _spectral_gap(self) -> float:
-    deviation = np.eye(self.workers) - 1 / self.workers
-    for weights in self.weights:
-      before = np.linalg.norm(deviation)
-      deviation = weights @ deviation
-      deviation -= deviation.mean(axis=0)
-      if np.linalg.norm(deviation) <= 1e-13 * before:
-        return 1.0  # what is left is rounding, and roots would magnify it
-    if self.is_doubly_stochastic():
-      rho = np.sqrt(np.linalg.eigvalsh(deviation.T @ deviation).max())
-    else:
-      rho = np.abs(np.linalg.eigvals(deviation)).max()
-    return float(1 - min(rho, 1.0) ** (1 / self.period))
+    return measures.spectral_gap(self)
 
   @functools.cached_property
   def _hash(self) -> int:
     return hash((self.name, self.weights.shape, self.weights.tobytes()))
-
-
-def _check(weights: np.ndarray, name: str) -> None:
-  """Raises the error that says what is wrong with the weights, if anything."""
-  if (
-    weights.ndim != 3
-    or weights.shape[1] != weights.shape[2]
-    or not weights.size
-  ):
-    raise ValueError(
-      f'topology {name!r} needs weights of shape [period, workers, workers] or '
-      f'[workers, workers], none of them 0, but got {list(weights.shape)}.'
-    )
-  for problem, bad in (
-    ('finite', ~np.isfinite(weights)),
-    ('zero or positive', weights < 0),
-  ):
-    if bad.any():
-      t, receiver, sender = np.argwhere(bad)[0].tolist()
-      raise ValueError(
-        f'topology {name!r} needs {problem} weights, but weights[{t}, '
-        f'{receiver}, {sender}] is {weights[t, receiver, sender]}.'
-      )
-  rows, columns = _sums_to_one(weights, axis=2), _sums_to_one(weights, axis=1)
-  if not rows.all() and not columns.all():
-    t, receiver = np.argwhere(~rows)[0].tolist()
-    s, sender = np.argwhere(~columns)[0].tolist()
-    raise ValueError(
-      f'topology {name!r} needs rows that sum to 1 (or columns, for push-sum), '
-      f'in all rounds, but row {receiver} of round {t} sums to '
-      f'{weights[t, receiver].sum():.15g} and column {sender} of round {s} to '
-      f'{weights[s, :, sender].sum():.15g}. Divide the rows by their sums: '
-      'weights / weights.sum(axis=-1, keepdims=True).'
-    )
-
-
-def _sums_to_one(weights: np.ndarray, axis: int) -> np.ndarray:
-  return np.abs(weights.sum(axis=axis) - 1) <= _TOLERANCE
-
-
-def reached(links: np.ndarray, start: int = 0) -> np.ndarray:
-  """bool `[workers]`: whom a message gets to; `links[receiver, sender]`."""
-  found = np.zeros(len(links), bool)
-  new = np.array([start])
-  while new.size:
-    found[new] = True
-    new = np.flatnonzero(links[:, new].any(axis=1) & ~found)
-  return found

@@ -35,6 +35,7 @@ CASES = {
   'dtypes_in_turns': [((n,), ('float32', 'bfloat16')[n % 2]) for n in range(9)],
   'large_between_small': [*SMALL[:9], LARGE, *SMALL[9:], LARGE],
   'equal_sizes': [((2, 3), 'float32'), ((6,), 'float32')] * 50,
+  'no_entries_at_all': [((0,), 'float32'), LARGE],
   'no_entries': [((0,), 'float32'), ((3,), 'float32'), ((0, 2), 'float32')],
 }
 
@@ -96,6 +97,52 @@ class BucketsTest(parameterized.TestCase):
     for members in bucketing.buckets(leaves):
       size = sum(4 * leaves[i].size for i in members)
       self.assertLessEqual(size, bucketing.FULL + bucketing.ALONE)
+
+
+class TurnsTest(parameterized.TestCase):
+  """Large exchanges wait for earlier ones."""
+
+  @parameterized.parameters((2, 0), (3, 1), (5, 3))
+  def test_all_but_the_last_large_ones_are_waited_for(self, count, waits):
+    leaves = _leaves(*[LARGE] * count)
+    self.assertLen(self._barriers(leaves), waits)
+
+  def test_small_ones_do_not_wait(self):
+    # Barriers keep what is joined out of the joining loop, and nothing else.
+    for barrier in self._barriers(_leaves(*SMALL)):
+      self.assertContainsSubset(barrier.invars, self._jaxpr.invars)
+
+  def test_a_wait_names_the_exchange_two_before(self):
+    (barrier,) = self._barriers(_leaves(LARGE, *SMALL[1:2], LARGE, LARGE))
+    waiting, done = barrier.invars
+    self.assertEqual(waiting, self._jaxpr.invars[3])
+    (combined,) = [e for e in self._jaxpr.eqns if done in e.outvars]
+    self.assertIn(self._jaxpr.invars[0], combined.invars)
+
+  @parameterized.named_parameters(helpers.cases(helpers.EXECUTORS))
+  def test_numbers_are_those_of_leaves_alone(self, execute):
+    tree = {
+      str(k): np.random.default_rng(k).normal(size=(8, *LARGE[0]))
+      for k in range(4)
+    }
+    tree = {name: np.asarray(x, np.float32) for name, x in tree.items()}
+    weights = decopt.ring(8).weights[0]
+    mixed = execute(lambda x: decopt.mix(x, decopt.ring(8)))(tree)
+    for name, x in tree.items():
+      np.testing.assert_allclose(mixed[name], weights @ x, atol=1e-5)
+
+  def _barriers(self, leaves):
+    def exchange(leaves):
+      return bucketing.in_buckets(
+        lambda x: [2 * x], lambda own, received: own + received[0], leaves
+      )
+
+    self._jaxpr = jax.make_jaxpr(exchange)(leaves).jaxpr
+    return [
+      eqn
+      for eqn in self._jaxpr.eqns
+      if eqn.primitive.name == 'optimization_barrier'
+    ]
 
 
 class LayoutTest(parameterized.TestCase):

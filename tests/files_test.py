@@ -93,6 +93,36 @@ class LoadTest(FilesTest):
     named = decopt.load_topology(self.directory / 'x.json', name='mine')
     self.assertEqual(named.name, 'mine')
 
+  def test_the_diagonal_says_nothing(self):
+    path = networkx.path_graph(3)
+    matrix = networkx.to_numpy_array(path) + np.eye(3)
+    topology = decopt.load_topology(self.write('x.npy', matrix))
+    expected = decopt.metropolis(path).weights
+    np.testing.assert_array_equal(topology.weights, expected)
+    edges = self.write('edges.npy', [[0, 1], [1, 2], [2, 2]])
+    topology = decopt.load_topology(edges)
+    np.testing.assert_array_equal(topology.weights, expected)
+
+  def test_workers_may_be_without_links_if_their_number_is_said(self):
+    for edges, links in (([], 0), ([[1, 2]], 2)):
+      content = {'edges': edges, 'workers': 3}
+      path = self.write('x.json', json.dumps(content))
+      topology = decopt.load_topology(path)
+      self.assertEqual((topology.workers, topology.links.sum()), (3, links))
+
+  @parameterized.parameters('.NPY', '.Csv', '.JSON')
+  def test_endings_may_have_capitals(self, end):
+    path = self.directory / f'x{end}'
+    decopt.save_topology(decopt.ring(4), path)
+    loaded = decopt.load_topology(path, name='ring')
+    self.assertEqual(loaded, decopt.ring(4))
+
+  @parameterized.parameters(3, True, b'x')
+  def test_the_name_is_a_string(self, name):
+    path = self.write('x.npy', HALVES)
+    with self.assertRaisesRegex(TypeError, f'string as name, but got {name}'):
+      decopt.load_topology(path, name=name)
+
   def test_csv_may_have_titles_comments_and_empty_lines(self):
     text = '# a path\n\n"from", to\n0, 1 # first\n1,2\n\n# the end\n'
     topology = decopt.load_topology(self.write('path.csv', text))
@@ -156,6 +186,14 @@ class ErrorsTest(FilesTest):
       None,
       r'line 3, entry \[1, 0\] is nan, which is not finite',
     ),
+    (
+      'nan_first',
+      'x.csv',
+      'nan,nan\n0,1\n',
+      None,
+      r'line 1, entry \[0, 0\] is nan',
+    ),
+    ('inf_first', 'x.csv', 'inf,inf\n0,1\n', None, 'line 1, .* is inf, which'),
     ('nan', 'x.npy', [[1, 0], [0, np.inf]], None, r'entry \[1, 1\] is inf'),
     ('nan_json', 'x.json', '[[1, 0], [NaN, 1]]', None, r'\[1, 0\] is nan'),
     ('torn_json', 'x.json', '[[1, 0],\n [1', None, 'line 2, col.*torn'),
@@ -175,6 +213,45 @@ class ErrorsTest(FilesTest):
       '{"edges": [[0, 1]], "workers": "3"}',
       None,
       "needs an integer as workers, but has '3'",
+    ),
+    (
+      'true_workers',
+      'x.json',
+      '{"edges": [[0, 1]], "workers": true}',
+      None,
+      'needs an integer as workers, but has True',
+    ),
+    ('no_edges', 'x.json', '{"edges": []}', None, 'x.json holds no numbers'),
+    (
+      'empty_weights',
+      'x.json',
+      '{"weights": [], "workers": 3}',
+      None,
+      "'workers' or 'directed', which belong to edges",
+    ),
+    (
+      'counted_from_1',
+      'x.csv',
+      '1,2\n2,3\n3,4\n',
+      None,
+      r'no link of worker 0, though .* 4\. Count workers from 0.*"workers": 5',
+    ),
+    ('skipped', 'x.npy', [[0, 1], [3, 1]], None, 'no link of worker 2, though'),
+    (
+      'large',
+      'x.csv',
+      '1,200000',
+      None,
+      '200001 workers; up to 16,384 .*from 0',
+    ),
+    ('huge', 'x.csv', '0,1\n1,1e18', None, r'1e\+18 workers; up to 16,384'),
+    ('vast', 'x.csv', '0,1\n1,1e300', None, r'1e\+300 workers; up to 16,384'),
+    (
+      'many_workers',
+      'x.json',
+      '{"edges": [[0, 1]], "workers": 1000000000000}',
+      None,
+      r'1e\+12 workers; up to 16,384',
     ),
     (
       'no_workers',
@@ -230,6 +307,20 @@ class ErrorsTest(FilesTest):
       [[0.5, 0.4999], [0.4999, 0.5]],
       None,
       "x.npy: topology 'x' needs rows that sum to 1.*Divide",
+    ),
+    (
+      'sums_that_are_close',
+      'x.npy',
+      [[0.5, 0.4995], [0.4995, 0.5]],
+      None,
+      "x.npy: topology 'x' needs rows that sum to 1.*Divide",
+    ),
+    (
+      'sums_that_are_not',
+      'x.npy',
+      [[0.5, 0.498], [0.498, 0.5]],
+      None,
+      'neither',
     ),
     (
       'nothing',

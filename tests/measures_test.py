@@ -41,6 +41,14 @@ def _families():
     yield _rounds(seed, rule)
 
 
+def _de_bruijn(workers):
+  """Worker i hears 2 i and 2 i + 1: exact after log2(workers) rounds of it."""
+  matrix = np.zeros((workers, workers))
+  for i in range(workers):
+    matrix[i, [2 * i % workers, (2 * i + 1) % workers]] = 0.5
+  return decopt.Topology(matrix, 'de Bruijn')
+
+
 def _products(topology, rounds):
   """The products of the first 0, 1, 2, ... rounds."""
   product = np.eye(topology.workers)
@@ -77,6 +85,40 @@ class RoundsTest(parameterized.TestCase):
     self.assertEqual(measures.rounds_to(ring, 1e-3), expected)
     self.assertGreater(expected, 500_000)
 
+  def test_a_chain_of_1024_workers_takes_two_million(self):
+    rate = (1 + 2 * math.cos(math.pi / 1024)) / 3
+    expected = math.ceil(math.log(1e-3) / math.log(rate))
+    self.assertEqual(expected, 2_201_700)
+    self.assertEqual(decopt.chain(1024).rounds_to(), expected)
+
+  def test_a_directed_ring_needs_its_spectral_gap(self):
+    for workers in (5, 8, 500):
+      ring = decopt.ring(workers, directed=True)
+      rate = math.cos(math.pi / workers)
+      expected = math.ceil(math.log(1e-3) / math.log(rate))
+      self.assertEqual(ring.rounds_to(), expected)
+
+  def test_several_periods_may_do_what_a_single_one_does_not(self):
+    for power in (2, 3, 4):
+      topology = _de_bruijn(2**power)
+      self.assertEqual(topology.spectral_gap(), 0)
+      self.assertEqual(topology.rounds_to(), power)
+      self.assertIn('never', str(decopt.ring(4).report()))
+      self.assertNotIn('never', str(topology.report()))
+      self.assertRegex(str(topology.report()), r'spectral gap +0\n')
+
+  def test_is_for_any_tolerance(self):
+    ring = decopt.ring(9)
+    rate = 1 - ring.spectral_gap()
+    for tolerance in (0.9, 0.1, 1e-9):
+      expected = math.ceil(math.log(tolerance) / math.log(rate))
+      self.assertEqual(ring.rounds_to(tolerance), expected)
+    for tolerance in (0, 1, -1, float('nan')):
+      with self.assertRaisesRegex(ValueError, f'0 and 1, but got {tolerance}'):
+        ring.rounds_to(tolerance)
+    with self.assertRaisesRegex(TypeError, "as tolerance, but got 'small'"):
+      ring.rounds_to('small')
+
   def test_may_end_within_a_period(self):
     topology = decopt.one_peer_exponential(8)
     padded = np.concatenate([topology.weights, [np.eye(8)] * 4])
@@ -88,7 +130,9 @@ class RoundsTest(parameterized.TestCase):
     # Worker 0 gives half away in each round, hears nobody, and so keeps its
     # own value, of which there is less and less.
     drain = decopt.Topology([[0.5, 0], [0.5, 1]], 'drain')
-    for topology in (pairs, swap, drain):
+    turn = np.roll(np.eye(3), 1, axis=0)
+    there_and_back = decopt.Topology([turn, turn.T], 'there and back')
+    for topology in (pairs, swap, drain, there_and_back):
       self.assertIsNone(topology.report().rounds_to)
       self.assertIn('never', str(topology.report()))
 
@@ -97,6 +141,29 @@ class RoundsTest(parameterized.TestCase):
     # After t rounds they are 2**-t apart; the distance is that, over root 2,
     # times the root of 2 that (1, -1) has for its length.
     self.assertEqual(leader.report().rounds_to, 10)
+
+
+class AgreementTest(parameterized.TestCase):
+  def test_is_told_by_the_second_eigenvalue_of_a_period(self):
+    rng = np.random.default_rng(0)
+    shuffled = []
+    for seed in range(60):
+      workers, period = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+      rounds = np.stack([np.eye(workers)[rng.permutation(workers)]] * period)
+      other = np.eye(workers)[rng.integers(workers, size=workers)]
+      rounds[-1] = (rounds[-1] + other) / 2
+      if seed % 2:
+        rounds = rounds.swapaxes(1, 2)
+      shuffled.append(decopt.Topology(rounds, f'shuffled {seed}'))
+    for topology in (*_families(), *shuffled):
+      *_, product = _products(topology, topology.period + 1)
+      if topology.is_row_stochastic():
+        moduli = np.sort(np.abs(np.linalg.eigvals(product)))
+        expected = topology.workers == 1 or moduli[-2] < 1 - 1e-9
+      else:
+        limit = np.linalg.matrix_power(product > 0, 200)
+        expected = bool(limit.all())
+      self.assertEqual(measures.agree(topology), expected, topology)
 
 
 class EffectiveNeighboursTest(parameterized.TestCase):
@@ -138,6 +205,25 @@ class EffectiveNeighboursTest(parameterized.TestCase):
       topology.effective_neighbours(decay), 10 / variance, 9
     )
 
+  def test_of_push_sum_in_several_rounds_is_the_mean_over_the_last_one(self):
+    first = networkx.DiGraph([(0, 1), (1, 2), (2, 0), (0, 2)])
+    second = networkx.DiGraph([(2, 1), (1, 0), (0, 2)])
+    topology = decopt.alternate(*map(decopt.column_stochastic, (first, second)))
+    decay, variances = 0.9, []
+    for last in range(2):
+      product, variance = np.eye(3), 0.0
+      held = np.linalg.matrix_power(
+        topology.weights[last] @ topology.weights[1 - last], 500
+      ).sum(axis=1)
+      for k in range(1000):
+        product = product @ topology.weights[(last - k) % 2]
+        variance += decay**k * np.mean(np.sum(product**2, axis=1) / held**2)
+      variances.append(variance)
+    self.assertGreater(np.ptp(variances), 0.01)
+    self.assertAlmostEqual(
+      topology.effective_neighbours(decay), 10 / np.mean(variances), 8
+    )
+
   def test_all_count_on_the_complete_graph_and_nobody_else_without_links(self):
     for workers in (1, 2, 7):
       for decay in DECAYS:
@@ -161,6 +247,10 @@ class EffectiveNeighboursTest(parameterized.TestCase):
   def test_is_zero_where_the_weight_of_a_worker_dies_out(self):
     drain = decopt.Topology([[0.5, 0], [0.5, 1]], 'drain')
     self.assertEqual(drain.effective_neighbours(), 0)
+
+  def test_refuses_what_is_no_number(self):
+    with self.assertRaisesRegex(TypeError, "as decay, but got 'x'"):
+      decopt.ring(4).effective_neighbours('x')
 
   @parameterized.parameters(-0.1, 1, float('nan'))
   def test_refuses_other_decays(self, decay):
@@ -204,8 +294,33 @@ class DistanceTest(parameterized.TestCase):
       (decopt.ring(3), 1),
       (decopt.ring(4), None),
       (decopt.one_peer_exponential(6), None),
+      (_de_bruijn(4), 2),
+      (_de_bruijn(32), 5),
+      (decopt.alternate(_de_bruijn(8), decopt.star(8)), None),
     ):
       self.assertEqual(topology.report().exact_after, expected, topology)
+
+  def test_close_is_not_exact(self):
+    nearly = decopt.lazy(decopt.complete(4), 1e-5)
+    self.assertEqual(
+      decopt.alternate(nearly, decopt.complete(4)).report().exact_after, 2
+    )
+    # Five of its rounds would be exact but for 1e-4, eight are but for 1e-15.
+    bit_by_bit = decopt.lazy(_de_bruijn(32), 1e-4)
+    self.assertIsNone(bit_by_bit.report().exact_after)
+    for keep in (1e-5, 1e-9):
+      topology = decopt.lazy(decopt.complete(4), keep)
+      self.assertIsNone(topology.report().exact_after)
+
+  def test_exact_after_is_of_de_biased_values(self):
+    # The middle has all the weight there is to have, thrice that of an end.
+    matrix = np.outer([0.2, 0.6, 0.2], np.ones(3))
+    topology = decopt.Topology(matrix, 'push')
+    self.assertFalse(topology.is_row_stochastic())
+    self.assertEqual(topology.report().exact_after, 1)
+    heard = decopt.Topology(matrix.T, 'pull')  # they agree, but on another mean
+    self.assertEqual(heard.spectral_gap(), 1)
+    self.assertIsNone(heard.report().exact_after)
 
 
 if __name__ == '__main__':

@@ -52,6 +52,17 @@ class TableTest(parameterized.TestCase):
     ):
       self.assertRegex(text, expected)
 
+  def test_thousands_are_written_in_full_with_commas(self):
+    for size, text in ((999.5, '999.5'), (1000, '1,000'), (12345.6, '12,346')):
+      report = decopt.ring(4, directed=True).report(message_bytes=size)
+      self.assertEqual(report.rows()['bytes per round'], text)
+
+  def test_bytes_are_a_number_and_not_negative(self):
+    with self.assertRaisesRegex(ValueError, '0 or more as message_bytes.*-1'):
+      decopt.ring(4).report(-1)
+    with self.assertRaisesRegex(TypeError, "as message_bytes, but got '4'"):
+      decopt.ring(4).report('4')
+
   @parameterized.named_parameters(
     ('ring', decopt.ring(4), 'symmetric, doubly stochastic'),
     ('exponential', decopt.exponential(8), 'doubly stochastic'),

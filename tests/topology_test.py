@@ -1,6 +1,8 @@
 """What a topology says about its weights, and which weights it refuses."""
 
+import copy
 import dataclasses
+import pickle
 
 import jax
 import networkx
@@ -9,8 +11,8 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from decopt import graphs
-from decopt.topology import reached
 from decopt.topology import Topology
+from decopt.weights import row_stochastic
 
 HALVES = [[0.5, 0.5], [0.5, 0.5]]
 SWAP = [[0.0, 1.0], [1.0, 0.0]]
@@ -83,6 +85,12 @@ class WeightsTest(parameterized.TestCase):
       'spectral_gap=1)',
     )
 
+  def test_prints_the_gap_of_a_large_one_once_it_is_known(self):
+    topology = graphs.ring(1001)
+    self.assertEndsWith(repr(topology), 'degree=2, period=1)')
+    topology.spectral_gap()
+    self.assertRegex(repr(topology), r'spectral_gap=1\.3\d+e-05\)$')
+
 
 class EqualityTest(parameterized.TestCase):
   def test_equal_weights_and_names_are_equal(self):
@@ -91,6 +99,25 @@ class EqualityTest(parameterized.TestCase):
     self.assertNotEqual(graphs.ring(4), graphs.ring(5))
     self.assertNotEqual(graphs.ring(3), graphs.complete(3))
     self.assertNotEqual(graphs.ring(3), 'ring')
+
+  def test_zeros_have_no_sign(self):
+    plus, minus = ([[1, zero], [zero, 1]] for zero in (0.0, -0.0))
+    self.assertEqual(Topology(plus, 'x'), Topology(minus, 'x'))
+    self.assertEqual(hash(Topology(plus, 'x')), hash(Topology(minus, 'x')))
+
+  @parameterized.named_parameters(
+    ('copy', copy.copy),
+    ('deepcopy', copy.deepcopy),
+    ('pickle', lambda topology: pickle.loads(pickle.dumps(topology))),
+  )
+  def test_copies_are_equal_and_read_only(self, make):
+    topology = graphs.ring(4)
+    topology.spectral_gap()
+    again = make(topology)
+    self.assertEqual(again, topology)
+    self.assertEqual(hash(again), hash(topology))
+    with self.assertRaisesRegex(ValueError, 'read-only'):
+      again.weights[0, 0, 0] = 1
 
   def test_is_a_static_argument_that_does_not_recompile(self):
     traces = []
@@ -146,14 +173,6 @@ class ConnectivityTest(parameterized.TestCase):
     for weights in ([[1, 0], [0.5, 0.5]], [[0.5, 0.5], [0, 1]]):
       self.assertFalse(Topology(weights, 'one way').is_connected())
 
-  def test_messages_get_where_paths_lead(self):
-    graph = networkx.gnp_random_graph(12, 0.1, seed=3, directed=True)
-    links = networkx.to_numpy_array(graph).T > 0
-    for start in range(12):
-      expected = networkx.descendants(graph, start) | {start}
-      found = np.flatnonzero(reached(links, start))
-      self.assertEqual(set(found.tolist()), expected)
-
 
 class SpectralGapTest(parameterized.TestCase):
   def test_unequal_rounds_shrink_disagreement_as_promised(self):
@@ -186,6 +205,35 @@ class SpectralGapTest(parameterized.TestCase):
       self.assertAlmostEqual(
         Topology(matrix, 'x').spectral_gap(), 1 - second, 12
       )
+
+  @parameterized.parameters(10, 50, 200)
+  def test_of_those_who_follow_a_leader_is_how_fast_one_follows(self, workers):
+    # Eigenvalues 1/2, workers - 1 times, with one eigenvector for all.
+    path = networkx.path_graph(workers, create_using=networkx.DiGraph)
+    for matrix in (
+      (follow := row_stochastic(path).weights[0]),
+      follow[::-1, ::-1],
+    ):
+      for weights in (matrix, matrix.T):
+        self.assertAlmostEqual(Topology(weights, 'x').spectral_gap(), 0.5, 12)
+    two = networkx.disjoint_union(path, path)
+    self.assertEqual(row_stochastic(two).spectral_gap(), 0)
+
+  def test_of_a_long_period_with_a_leader_is_that_of_a_round(self):
+    leader = np.array([[0.4, 0.6, 0], [0.6, 0.4, 0], [0.05, 0.05, 0.9]])
+    for matrix in (leader, leader.T):
+      long = Topology(np.repeat(matrix[None], 100, axis=0), 'long')
+      self.assertAlmostEqual(long.spectral_gap(), 0.1, 9)
+
+  def test_of_doubly_stochastic_weights_is_what_a_period_promises(self):
+    # One round of it leaves a distance as it is; its eigenvalues are 1 and 0.
+    matrix = np.repeat(np.kron(np.eye(2), [[0.5, 0.5]]), 2, axis=0)[
+      [0, 2, 1, 3]
+    ]
+    topology = Topology(matrix, 'de Bruijn')
+    self.assertTrue(topology.is_doubly_stochastic())
+    self.assertFalse(topology.is_symmetric())
+    self.assertEqual(topology.spectral_gap(), 0)
 
   def test_is_zero_when_workers_only_swap(self):
     self.assertAlmostEqual(Topology(SWAP, 'swap').spectral_gap(), 0)
@@ -221,6 +269,29 @@ class BadWeightsTest(parameterized.TestCase):
   def test_is_refused_with_advice(self, weights, message):
     with self.assertRaisesRegex(ValueError, message):
       Topology(weights, 'mine')
+
+  def test_float32_is_told_from_what_was_never_divided(self):
+    weights = np.random.default_rng(0).random((50, 50)).astype(np.float32)
+    for axis in (-1, -2):
+      divided = weights / weights.sum(axis=axis, keepdims=True)
+      with self.assertRaises(ValueError) as caught:
+        Topology(divided, 'mine')
+      _, _, advice = str(caught.exception).partition('digits: ')
+      first, second = advice.rstrip('.').split('; ')
+      names = {'np': np, 'weights': divided}
+      exec(first, names)
+      topology = Topology(eval(second, names), 'mine')
+      self.assertEqual(topology.is_row_stochastic(), axis == -1)
+
+  @parameterized.named_parameters(
+    ('a_name', 'ring', TypeError, 'got <U4 in a str.*decopt.ring'),
+    ('ragged', [[1, 0], [1]], ValueError, "'x' needs weights in rows of equal"),
+    ('complex', np.eye(2) * 1j, TypeError, 'real numbers, but got complex128'),
+    ('nothing', None, TypeError, 'real numbers, but got object in a NoneType'),
+  )
+  def test_what_is_no_matrix_is_refused(self, weights, error, message):
+    with self.assertRaisesRegex(error, message):
+      Topology(weights, 'x')
 
   def test_name_and_weights_in_the_wrong_order_are_refused(self):
     with self.assertRaisesRegex(TypeError, r"Topology\(weights, 'mine'\)"):

@@ -4,8 +4,8 @@ import optax
 
 from decopt import base
 from decopt import faults as faults_lib
+from decopt import requirements
 from decopt import topology as topology_lib
-from decopt.algorithms import requirements
 from decopt.operators import push_sum
 
 
@@ -65,7 +65,11 @@ def sgp(
     <https://arxiv.org/abs/1406.2075>`_, 2016.
   """
   requirements.require(
-    'sgp', topology, requirements.COLUMN_STOCHASTIC, requirements.CONNECTED
+    'sgp',
+    topology,
+    requirements.COLUMN_STOCHASTIC,
+    requirements.CONNECTED,
+    requirements.HOLDS if faults is None else requirements.KEEPS,
   )
   average = push_sum.push_sum(topology, faults=faults, axis_name=axis_name)
   return optax.chain(optimizer, average)

@@ -5,8 +5,8 @@ import optax
 from decopt import base
 from decopt import faults as faults_lib
 from decopt import lifts
+from decopt import requirements
 from decopt import topology as topology_lib
-from decopt.algorithms import requirements
 from decopt.operators import averaging
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from decopt.graphs import arguments
+from decopt import arguments
 from decopt.graphs import regular
 from decopt.topology import Topology
 
@@ -87,14 +87,16 @@ def alternate(*topologies: Topology) -> Topology:
   """
   if not topologies:
     raise ValueError(
-      'alternate got no topologies. Use alternate(ring(8), star(8)).'
+      'alternate got no topologies. Use decopt.alternate(decopt.ring(8), '
+      'decopt.star(8)).'
     )
   first = topologies[0]
   for topology in topologies:
     if not isinstance(topology, Topology):
       raise TypeError(
         f'alternate needs topologies, but got {topology!r}. Give them one by '
-        'one, each built for a number of workers: alternate(ring(8), star(8)).'
+        'one, each built for a number of workers: '
+        'decopt.alternate(decopt.ring(8), decopt.star(8)).'
       )
     if topology.workers != first.workers:
       raise ValueError(

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from decopt import arguments
 from decopt import weights
-from decopt.graphs import arguments
 from decopt.graphs import links
 from decopt.topology import Topology
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decopt.graphs import arguments
+from decopt import arguments
 from decopt.topology import Topology
 
 

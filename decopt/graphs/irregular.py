@@ -6,8 +6,8 @@ however the degrees differ: `1 / (1 + larger degree)` on a link.
 
 import numpy as np
 
+from decopt import arguments
 from decopt import weights
-from decopt.graphs import arguments
 from decopt.graphs import links
 from decopt.topology import Topology
 
@@ -36,8 +36,9 @@ def chain(workers: int) -> Topology:
 def grid(rows: int, columns: int) -> Topology:
   """Neighbours above, below, left and right; none beyond the border.
 
-  Worker `r * columns + c` is in row `r` and column `c`. Symmetric, with weights
-  1/5 inside of the grid and 1/4 or more on its border. `decopt.torus` joins
+  Worker `r * columns + c` is in row `r` and column `c`. Symmetric, with the
+  weight `1 / (1 + d)` on a link whose busier end has `d` neighbours: 1/5 inside
+  of the grid and across its border, 1/4 along it. `decopt.torus` joins
   opposite borders, which makes it up to four times as quick to agree.
 
   Args:
@@ -87,7 +88,8 @@ def binary_tree(workers: int) -> Topology:
 
   Worker 0 is the root, and levels are filled one after the other. Symmetric,
   with at most 3 neighbours and weights 1/4 or more. News travels fast, but all
-  of it through the root: the spectral gap is about `1 / (4 workers)`.
+  of it through the root: the spectral gap comes down to `1 / (4 workers)` for
+  many workers, and is a half more for 15.
 
   Args:
     workers: any number, 1 or more.
@@ -135,8 +137,9 @@ def davis_social(workers: int = 32) -> Topology:
   workers = arguments.count('davis_social', workers=workers)
   if workers != 32:
     raise ValueError(
-      f'davis_social has 32 workers, but got {workers}. Use davis_social(32); '
-      f'or, as uneven and for any number, barabasi_albert({workers}).'
+      f'davis_social has 32 workers, but got {workers}. Use '
+      'decopt.davis_social(32); or, as uneven and for any number, '
+      f'decopt.barabasi_albert({workers}).'
     )
   graph = networkx.convert_node_labels_to_integers(
     networkx.davis_southern_women_graph()

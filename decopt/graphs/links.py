@@ -22,6 +22,11 @@ def shifted(workers: int, offsets: Iterable[int]) -> np.ndarray:
   return links
 
 
+def everyone(workers: int) -> np.ndarray:
+  """Links from each worker to all others."""
+  return ~np.eye(workers, dtype=bool)
+
+
 def powers_of_two(limit: int) -> list[int]:
   """1, 2, 4, ... below a limit, in integers: logarithms round."""
   return [1 << t for t in range((limit - 1).bit_length())]

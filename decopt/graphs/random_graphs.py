@@ -7,8 +7,8 @@ the same graph; no random state but their own is touched.
 import math
 import random
 
+from decopt import arguments
 from decopt import weights
-from decopt.graphs import arguments
 from decopt.graphs import links as neighbourhoods
 from decopt.topology import Topology
 
@@ -102,7 +102,7 @@ def watts_strogatz(
       f'side, but got {neighbours}. Use {neighbours - 1} or {neighbours + 1}.'
     )
   if workers <= neighbours:
-    return _complete('watts_strogatz', workers)
+    return weights.uniform('watts_strogatz', neighbourhoods.everyone(workers))
   return _first_connected(
     'watts_strogatz',
     lambda: networkx.watts_strogatz_graph(
@@ -146,7 +146,7 @@ def barabasi_albert(workers: int, links: int = 2, *, seed: int = 0) -> Topology:
   links = arguments.count('barabasi_albert', links=links)
   rng = _generator('barabasi_albert', seed)
   if workers <= links:
-    return _complete('barabasi_albert', workers)
+    return weights.uniform('barabasi_albert', neighbourhoods.everyone(workers))
   graph = networkx.barabasi_albert_graph(workers, links, seed=rng)
   return weights.metropolis_hastings(
     'barabasi_albert', neighbourhoods.of_graph(graph)
@@ -155,11 +155,6 @@ def barabasi_albert(workers: int, links: int = 2, *, seed: int = 0) -> Topology:
 
 def _generator(graph: str, seed: int) -> random.Random:
   return random.Random(arguments.count(graph, seed=seed, least=0))
-
-
-def _complete(name: str, workers: int) -> Topology:
-  everyone = neighbourhoods.shifted(workers, range(1, workers))
-  return weights.uniform(name, everyone)
 
 
 def _first_connected(name: str, draw, advice: str) -> Topology:

@@ -9,8 +9,8 @@ import random
 
 import numpy as np
 
+from decopt import arguments
 from decopt import weights
-from decopt.graphs import arguments
 from decopt.graphs import links
 from decopt.topology import Topology
 
@@ -86,9 +86,8 @@ def expander(workers: int, degree: int = 4, *, seed: int = 0) -> Topology:
   degree = arguments.count('expander', degree=degree, least=3)
   rng = random.Random(arguments.count('expander', seed=seed, least=0))
   if workers <= degree + 1:
-    everyone = links.shifted(workers, range(1, workers))
-    return weights.uniform('expander', everyone)
-  _check_exists('expander', workers, degree)
+    return weights.uniform('expander', links.everyone(workers))
+  _check_exists('expander', workers, degree, least=3)
   return links.first_drawn(
     lambda: _draw('expander', workers, degree, rng),
     lambda topology: _is_ramanujan(topology, degree),
@@ -97,26 +96,26 @@ def expander(workers: int, degree: int = 4, *, seed: int = 0) -> Topology:
   )
 
 
-def _check_exists(name: str, workers: int, degree: int) -> None:
+def _check_exists(name: str, workers: int, degree: int, least: int = 2) -> None:
   """Raises the error that names the graphs that exist, if this one does not."""
   if degree == 1 and workers > 2:
     raise ValueError(
       f'{name} of degree 1 has pairs that never meet, for {workers} workers. '
-      f'Use degree=2 or more; or random_matchings({workers}), in which pairs '
-      'change.'
+      f'Use degree=2 or more; or decopt.random_matchings({workers}), in which '
+      'pairs change.'
     )
   if workers <= degree:
     raise ValueError(
       f'{name} needs more workers than degree={degree}, but got {workers}. Use '
-      f'{name}({degree + 1}, degree={degree}), or complete({workers}).'
+      f'decopt.{name}({degree + 1}, degree={degree}), or '
+      f'decopt.complete({workers}).'
     )
   if workers * degree % 2:
-    below = [f'{workers - 1} or'] if workers > degree + 1 else []
+    degrees = [d for d in (degree - 1, degree + 1) if d >= least]
     raise ValueError(
       f'{name} needs an even number of workers if the degree is odd, but got '
-      f'{workers} workers and degree={degree}. Use '
-      f'{" ".join([*below, str(workers + 1)])} workers, or '
-      f'degree={degree - 1} or {degree + 1}.'
+      f'{workers} workers and degree={degree}. Use {workers - 1} or '
+      f'{workers + 1} workers, or degree={" or ".join(map(str, degrees))}.'
     )
 
 

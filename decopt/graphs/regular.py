@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from decopt import arguments
 from decopt import weights
-from decopt.graphs import arguments
 from decopt.graphs import links
 from decopt.topology import Topology
 
@@ -56,7 +56,7 @@ def complete(workers: int) -> Topology:
     Topology('complete', workers=8, degree=7, period=1, spectral_gap=1)
   """
   workers = arguments.count('complete', workers=workers)
-  return weights.uniform('complete', links.shifted(workers, range(1, workers)))
+  return weights.uniform('complete', links.everyone(workers))
 
 
 def torus(rows: int, columns: int) -> Topology:
@@ -109,8 +109,8 @@ def hypercube(workers: int) -> Topology:
     above = 1 << workers.bit_length()
     raise ValueError(
       f'hypercube needs a power of two as workers, but got {workers}. Use '
-      f'hypercube({above // 2}) or hypercube({above}); or, for any number and '
-      f'as quick to agree, exponential({workers}).'
+      f'decopt.hypercube({above // 2}) or decopt.hypercube({above}); or, for '
+      f'any number and as quick to agree, decopt.exponential({workers}).'
     )
   numbers = np.arange(workers)
   differ = numbers[:, None] ^ numbers

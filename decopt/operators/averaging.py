@@ -9,9 +9,9 @@ import optax
 from decopt import base
 from decopt import collectives
 from decopt import faults as faults_lib
+from decopt import requirements
 from decopt import reweighting
 from decopt import topology as topology_lib
-from decopt.algorithms import requirements
 from decopt.operators import delay as delay_lib
 
 # Why faults need it.

@@ -6,8 +6,8 @@ import optax
 
 from decopt import base
 from decopt import levels
+from decopt import requirements
 from decopt import topology as topology_lib
-from decopt.algorithms import requirements
 
 
 class HierarchicalGossipState(NamedTuple):

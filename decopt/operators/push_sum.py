@@ -4,15 +4,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from decopt import base
 from decopt import collectives
 from decopt import faults as faults_lib
+from decopt import requirements
 from decopt import reweighting
 from decopt import topology as topology_lib
-from decopt.algorithms import requirements
 
 
 class PushSumState(NamedTuple):
@@ -88,10 +87,12 @@ def push_sum(
     `Stochastic gradient-push for strongly convex functions on time-varying
     directed graphs <https://arxiv.org/abs/1406.2075>`_, 2016.
   """
-  requirements.require('push_sum', topology, requirements.COLUMN_STOCHASTIC)
+  left = requirements.HOLDS if faults is None else requirements.KEEPS
+  requirements.require(
+    'push_sum', topology, requirements.COLUMN_STOCHASTIC, left
+  )
   if faults is not None:
     faults_lib.check('push_sum', faults)
-  _check_nobody_is_left_with_nothing(topology, faults)
   counts = topology.period > 1 or faults is not None
 
   def init(params):
@@ -135,19 +136,3 @@ def push_sum(
     return moves, PushSumState(weight, step, lost)
 
   return optax.GradientTransformationExtraArgs(init, update)
-
-
-def _check_nobody_is_left_with_nothing(topology, faults) -> None:
-  """Raises if a worker may give all away in a round and receive nothing."""
-  certain = topology.weights.sum(axis=2)
-  if faults is not None:  # only what workers keep for themselves is certain
-    certain = np.diagonal(topology.weights, axis1=1, axis2=2)
-  empty = np.argwhere(certain == 0)
-  if len(empty):
-    t, worker = empty[0].tolist()
-    may = 'has nothing' if faults is None else 'may, with faults, have nothing'
-    raise ValueError(
-      'push_sum divides by the weight that a worker holds, but worker '
-      f'{worker} {may} after round {t} of topology {topology.name!r}, in which '
-      'it gives all away. Let workers keep a part: decopt.lazy(topology).'
-    )

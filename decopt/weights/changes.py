@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from decopt import arguments
 from decopt.topology import Topology
 from decopt.weights import degrees
+from decopt.weights import reading
 
 
 def lazy(topology: Topology, keep: float = 0.5) -> Topology:
@@ -20,6 +22,7 @@ def lazy(topology: Topology, keep: float = 0.5) -> Topology:
     keep: from 0, for the same weights, to less than 1.
 
   Raises:
+    TypeError: if it is none, or `keep` no number.
     ValueError: if `keep` is not in this range.
 
   Example:
@@ -27,6 +30,8 @@ def lazy(topology: Topology, keep: float = 0.5) -> Topology:
     >>> lazy(pair).weights[0].tolist()
     [[0.5, 0.5], [0.5, 0.5]]
   """
+  reading.check_topology('lazy', topology)
+  keep = arguments.number('lazy', keep=keep)
   if not 0 <= keep < 1:
     raise ValueError(
       f'lazy needs keep from 0 to less than 1, but got {keep}; with 1 nothing '
@@ -47,10 +52,14 @@ def merged(topology: Topology) -> Topology:
   Args:
     topology: any.
 
+  Raises:
+    TypeError: if it is none.
+
   Example:
     >>> merged(decopt.one_peer_exponential(8)).weights[0, 7].round(6).tolist()
     [0.0, 0.0, 0.0, 0.166667, 0.0, 0.166667, 0.166667, 0.5]
   """
+  reading.check_topology('merged', topology)
   return Topology(topology.weights.mean(axis=0), f'{topology.name}, merged')
 
 
@@ -66,10 +75,14 @@ def symmetrized(topology: Topology) -> Topology:
   Args:
     topology: any.
 
+  Raises:
+    TypeError: if it is none.
+
   Example:
     >>> symmetrized(decopt.exponential(4)).weights[0, 0].round(6).tolist()
     [0.333333, 0.166667, 0.333333, 0.166667]
   """
+  reading.check_topology('symmetrized', topology)
   name = f'{topology.name}, symmetrized'
   if topology.is_doubly_stochastic():
     weights = topology.weights

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from decopt import matrices
 from decopt.topology import Topology
 from decopt.weights import degrees
 from decopt.weights import reading
@@ -28,6 +29,9 @@ def joined(topology: Topology) -> Topology:
   Args:
     topology: any; if it is connected, it is returned as it is.
 
+  Raises:
+    TypeError: if it is none.
+
   Example:
     >>> pairs = decopt.Topology(
     ...   [
@@ -45,8 +49,9 @@ def joined(topology: Topology) -> Topology:
     Eswaran and Tarjan, `Augmentation problems
     <https://doi.org/10.1137/0205044>`_, 1976, for one-way links.
   """
+  reading.check_topology('joined', topology)
   links = topology.links.any(axis=0)
-  parts = _parts(links)
+  parts = _quietest_first(links)
   if len(parts) == 1:
     return topology
   added = np.zeros_like(links)
@@ -77,13 +82,13 @@ def _with(added: np.ndarray, topology: Topology) -> np.ndarray:
   return (topology.weights[0] + alone) / 2
 
 
-def _parts(links: np.ndarray) -> list[np.ndarray]:
+def _quietest_first(links: np.ndarray) -> list[np.ndarray]:
   """Workers among whom messages get to all, the quietest first."""
-  from scipy.sparse import csgraph  # slow to import, and only needed here
-
-  count, labels = csgraph.connected_components(links, connection='strong')
-  quietest = np.argsort((links | links.T).sum(axis=1), kind='stable')
-  return [quietest[labels[quietest] == label] for label in range(count)]
+  busy = (links | links.T).sum(axis=1)
+  return [
+    part[np.argsort(busy[part], kind='stable')]
+    for part in matrices.parts(links)
+  ]
 
 
 def _chain(parts: list[np.ndarray]) -> list[Link]:

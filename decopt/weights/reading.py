@@ -38,13 +38,24 @@ def links_of(
   if graph.is_directed() and not directed:
     raise TypeError(
       f'{rule} needs an undirected graph, but got a {type(graph).__name__}. '
-      'Use graph.to_undirected(), or column_stochastic(graph), for push-sum.'
+      'Use graph.to_undirected(), or decopt.column_stochastic(graph), for '
+      'push-sum.'
     )
   if not len(graph):
     raise ValueError(f'{rule} got a graph without nodes; it needs 1 or more.')
   sends = networkx.to_numpy_array(graph, _in_order(graph), weight=None) > 0
   np.fill_diagonal(sends, False)
   return graph.name or label, sends.T[None]
+
+
+def check_topology(function: str, topology) -> None:
+  """Raises the error that says how to make a topology, if it is none."""
+  if not isinstance(topology, Topology):
+    raise TypeError(
+      f'{function} needs a decopt.Topology, but got a '
+      f'{type(topology).__name__}. Of a networkx graph make one by '
+      'decopt.metropolis(graph).'
+    )
 
 
 def are_two_way(links: np.ndarray) -> bool:
@@ -59,8 +70,8 @@ def _check_two_way(topology: Topology, rule: str) -> None:
     raise ValueError(
       f'{rule} needs links that go both ways, but in round {t} of topology '
       f'{topology.name!r} worker {receiver} hears worker {sender} and is not '
-      f'heard by it. Use {rule}(decopt.symmetrized(topology)), or '
-      'column_stochastic(topology), for push-sum.'
+      f'heard by it. Use decopt.{rule}(decopt.symmetrized(topology)), or '
+      'decopt.column_stochastic(topology), for push-sum.'
     )
 
 

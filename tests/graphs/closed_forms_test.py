@@ -46,6 +46,14 @@ class SpectrumTest(parameterized.TestCase):
       np.testing.assert_allclose(graphs.complete(n).weights, 1 / n, rtol=1e-15)
       self.assertEqual(graphs.complete(n).spectral_gap(), 1)
 
+  def test_binary_tree_gap_comes_down_to_a_quarter_over_workers(self):
+    scaled = [
+      4 * n * graphs.binary_tree(n).spectral_gap() for n in (15, 63, 255, 1023)
+    ]
+    self.assertEqual(scaled, sorted(scaled, reverse=True))
+    self.assertBetween(scaled[0], 1.4, 1.5)
+    self.assertBetween(scaled[-1], 1, 1.02)
+
   def test_star_gap_is_one_over_workers(self):
     for n in NUMBERS[2:]:
       self.assertAlmostEqual(graphs.star(n).spectral_gap(), 1 / n)

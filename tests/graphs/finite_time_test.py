@@ -81,7 +81,9 @@ class BaseGraphTest(parameterized.TestCase):
       halves = topology.weights[t, :4, :4] * 2
       self.assertIn(halves.tolist(), pairs.tolist(), (t, pair))
 
-  @parameterized.parameters((6, 1, 4), (12, 1, 5), (24, 1, 6), (10, 2, 4))
+  @parameterized.parameters(
+    (6, 1, 4), (12, 1, 5), (24, 1, 6), (10, 2, 4), (22, 4, 4)
+  )
   def test_factors_make_it_shorter_than_digits(self, n, degree, period):
     # By digits in base 2 alone, 6 = 4 + 2 takes 2 + 1 + 2 rounds.
     self.assertEqual(graphs.base_graph(n, degree).period, period)

@@ -216,6 +216,8 @@ class BadSizeTest(parameterized.TestCase):
         graph(size)
     with self.assertRaisesRegex(TypeError, r'integer as workers.*got 4\.0'):
       graph(4.0)
+    with self.assertRaisesRegex(TypeError, 'integer as workers.*got True'):
+      graph(True)
     self.assertEqual(graph(np.int64(32)), graph(32))
 
   @parameterized.named_parameters(

@@ -1,9 +1,14 @@
 """Defects of other systems, each with the check that would have caught it."""
 
+import jax
+import jax.numpy as jnp
+import networkx
 import numpy as np
+import optax
 from absl.testing import absltest
 from absl.testing import parameterized
 
+import decopt
 from decopt import graphs
 
 NUMBERS = range(1, 65)
@@ -41,6 +46,42 @@ class PublishedBugTest(parameterized.TestCase):
           else:
             offsets = set(((np.arange(n) - sources) % n).tolist())
             self.assertEqual(offsets, {power % n})
+
+  def test_b15_a_fixed_graph_uses_all_of_its_links_in_each_round(self):
+    # A baseline activated one of two matchings in turns, and half of the links.
+    for graph in (networkx.petersen_graph(), networkx.karate_club_graph()):
+      topology = decopt.metropolis(graph)
+      for step in range(6):
+        matrix = np.diag(topology.self_weights(step))
+        for sources, heard in topology.permutations(step):
+          matrix[np.arange(len(graph)), sources] += heard
+        links = (matrix > 0) & ~np.eye(len(graph), dtype=bool)
+        np.testing.assert_array_equal(
+          links, networkx.to_numpy_array(graph, weight=None)
+        )
+        np.testing.assert_allclose(matrix, topology.weights[0], atol=1e-15)
+
+  def test_b21_one_step_is_w_times_x_whatever_the_sample_counts(self):
+    # A published gossip averaged by sample counts and never read its matrix.
+    topology = decopt.metropolis(networkx.lollipop_graph(4, 4))
+    counts = np.array([1, 2, 3, 5, 8, 13, 21, 34])
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=8).astype(np.float32)
+    samples = rng.normal(size=(8, 34)).astype(np.float32)
+    mine = np.arange(34) < counts[:, None]
+    optimizer = decopt.diffusion(optax.sgd(0.1), topology)
+
+    def step(x, samples, mine):
+      def loss(x):
+        return jnp.mean((x - samples) ** 2, where=mine)
+
+      updates, _ = optimizer.update(jax.grad(loss)(x), optimizer.init(x), x)
+      return x + updates
+
+    moved = jax.vmap(step, axis_name=decopt.WORKERS)(x, samples, mine)
+    gradients = 2 * (x - np.mean(samples, axis=1, where=mine))
+    expected = topology.weights[0] @ (x - 0.1 * gradients)
+    np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=1e-6)
 
   @parameterized.named_parameters(
     ('one_peer', graphs.one_peer_exponential),

@@ -3,6 +3,7 @@
 import random
 from unittest import mock
 
+import jax.numpy as jnp
 import networkx
 import numpy as np
 from absl.testing import absltest
@@ -82,6 +83,22 @@ class GivingUpTest(parameterized.TestCase):
       self.assertTrue(graph(*sizes, seed=seed).is_connected())
 
 
+class MetropolisTest(parameterized.TestCase):
+  @parameterized.named_parameters(
+    ('erdos_renyi', graphs.erdos_renyi),
+    ('watts_strogatz', graphs.watts_strogatz),
+    ('barabasi_albert', graphs.barabasi_albert),
+  )
+  def test_a_link_has_the_weight_of_its_busier_end(self, graph):
+    topology = graph(16)
+    meets = _links(topology)
+    degrees = meets.sum(axis=1)
+    self.assertGreater(np.ptp(degrees), 1)
+    for i, j in np.argwhere(meets):
+      expected = 1 / (1 + max(degrees[i], degrees[j]))
+      self.assertAlmostEqual(topology.weights[0, i, j], expected, 15)
+
+
 class ErdosRenyiTest(parameterized.TestCase):
   def test_has_the_fraction_of_links_that_was_asked_for(self):
     drawn = [
@@ -104,6 +121,12 @@ class ErdosRenyiTest(parameterized.TestCase):
       with self.assertRaisesRegex(ValueError, f'connected.*={enough}, which'):
         graphs.erdos_renyi(n, few)
       self.assertTrue(graphs.erdos_renyi(n, float(enough)).is_connected())
+
+  @parameterized.parameters(np.float64, np.float32, np.array, jnp.float32)
+  def test_probabilities_may_come_from_numpy_and_jax(self, kind):
+    self.assertEqual(
+      graphs.erdos_renyi(8, kind(0.5)), graphs.erdos_renyi(8, 0.5)
+    )
 
   @parameterized.parameters(-0.1, 1.01, float('nan'))
   def test_probabilities_are_from_zero_to_one(self, probability):
@@ -205,7 +228,7 @@ class RandomRegularTest(parameterized.TestCase):
   @parameterized.parameters(2, 3, 4)
   def test_too_few_workers_are_refused_with_the_fewest(self, degree):
     for n in range(1, degree + 1):
-      advice = rf'got {n}\. Use random_regular\({degree + 1}, degree={degree}\)'
+      advice = rf'got {n}\. Use decopt.random_regular\({degree + 1}, deg'
       with self.assertRaisesRegex(ValueError, rf'{advice}.*complete\({n}\)'):
         graphs.random_regular(n, degree)
     np.testing.assert_allclose(
@@ -242,9 +265,19 @@ class ExpanderTest(parameterized.TestCase):
     for n in range(1, 6):
       np.testing.assert_allclose(graphs.expander(n).weights, 1 / n, atol=1e-15)
 
-  def test_odd_numbers_and_rings_are_refused(self):
-    with self.assertRaisesRegex(ValueError, 'Use 8 or 10 workers, or degree=2'):
-      graphs.expander(9, 3)
+  @parameterized.parameters(3, 5)
+  def test_odd_numbers_are_refused_with_the_nearest_that_work(self, degree):
+    for n in range(degree + 2, 40, 2):
+      with self.assertRaises(ValueError) as caught:
+        graphs.expander(n, degree)
+      _, advice = str(caught.exception).split(' Use ')
+      numbers, degrees = advice.split(' workers, or degree=')
+      for m in map(int, numbers.split(' or ')):
+        self.assertEqual(graphs.expander(m, degree).workers, m)
+      for other in map(int, degrees.rstrip('.').split(' or ')):
+        self.assertEqual(graphs.expander(n, other).workers, n)
+
+  def test_rings_are_refused(self):
     with self.assertRaisesRegex(ValueError, '3 or more as degree.*got 2'):
       graphs.expander(9, 2)
 

@@ -142,7 +142,7 @@ class AlternateTest(parameterized.TestCase):
       graphs.alternate(graphs.ring(8), graphs.ring(8), graphs.star(6))
 
   def test_nothing_and_what_is_no_topology_are_refused(self):
-    with self.assertRaisesRegex(ValueError, r'Use alternate\(ring\(8\)'):
+    with self.assertRaisesRegex(ValueError, r'Use decopt.alternate\(deco'):
       graphs.alternate()
     with self.assertRaisesRegex(TypeError, 'one by one'):
       graphs.alternate([graphs.ring(8), graphs.star(8)])
@@ -173,6 +173,13 @@ class RandomOutDegreeTest(parameterized.TestCase):
         self.assertGreater(hears.max(), hears.min(), (n, degree))
         self.assertFalse(topology.is_row_stochastic())
 
+  @parameterized.parameters((4, 2, 9), (4, 2, 14), (5, 3, 12))
+  def test_a_draw_in_which_all_hear_as_many_is_drawn_again(
+    self, n, degree, seed
+  ):
+    topology = graphs.random_out_degree(n, degree, seed=seed)
+    self.assertFalse(topology.is_row_stochastic())
+
   def test_few_workers_send_to_all(self):
     for n in range(1, 6):
       np.testing.assert_allclose(
@@ -184,6 +191,10 @@ class RandomOutDegreeTest(parameterized.TestCase):
     self.assertTrue(topology.is_doubly_stochastic())
     gap = graphs.ring(9, directed=True).spectral_gap()
     self.assertAlmostEqual(topology.spectral_gap(), gap)
+    in_order = graphs.ring(9, directed=True).weights.tolist()
+    for seed in range(5):
+      drawn = graphs.random_out_degree(9, 1, seed=seed).weights.tolist()
+      self.assertNotEqual(drawn, in_order)
 
   def test_degrees_are_positive_integers(self):
     with self.assertRaisesRegex(ValueError, '1 or more as degree.*got 0'):

@@ -227,13 +227,15 @@ class RefusalTest(parameterized.TestCase):
   def test_nobody_may_be_left_with_nothing(self):
     sink = decopt.Topology([[0.0, 0.0], [1.0, 1.0]], 'sink')
     with self.assertRaisesRegex(
-      ValueError, r"worker 0 has nothing after round 0.*'sink'.*decopt\.lazy"
+      ValueError,
+      r"'sink' lets worker 0 give all away in round 0: it has nothing .*"
+      r'decopt\.lazy\(topology\)\.',
     ):
       decopt.push_sum(sink)
     swap = decopt.Topology([[0.0, 1.0], [1.0, 0.0]], 'swap')
     decopt.push_sum(swap)  # each has what the other gave
     with self.assertRaisesRegex(
-      ValueError, "may, with faults, have nothing after round 0.*'swap'"
+      ValueError, "'swap' .* in round 0: it may, with faults, have nothing"
     ):
       decopt.push_sum(swap, faults=decopt.link_drops(0.1))
     decopt.push_sum(decopt.lazy(swap), faults=decopt.link_drops(0.1))

@@ -38,6 +38,27 @@ class LazyTest(parameterized.TestCase):
     halved = decopt.lazy(topology).weights[0]
     self.assertGreaterEqual(np.linalg.eigvalsh(halved).min(), 0)
 
+  @parameterized.named_parameters(
+    (function.__name__, function)
+    for function in (
+      decopt.lazy,
+      decopt.merged,
+      decopt.symmetrized,
+      decopt.joined,
+      lambda graph: decopt.save_topology(graph, 'x.npy'),
+    )
+  )
+  def test_graphs_without_weights_are_refused_with_advice(self, function):
+    with self.assertRaisesRegex(
+      TypeError, r'needs a decopt.Topology.*Graph.*decopt.metropolis\(graph\)'
+    ):
+      function(networkx.path_graph(3))
+
+  @parameterized.parameters('half', None, ([0.5],), 1j)
+  def test_refuses_what_is_no_number(self, keep):
+    with self.assertRaisesRegex(TypeError, 'lazy needs a number as keep'):
+      decopt.lazy(decopt.ring(4), keep)
+
   @parameterized.parameters(-0.1, 1, 1.5, float('nan'))
   def test_refuses_to_exchange_nothing(self, keep):
     with self.assertRaisesRegex(ValueError, f'less than 1, but got {keep}'):

@@ -77,6 +77,10 @@ class UndirectedTest(parameterized.TestCase):
     alone = decopt.metropolis(networkx.empty_graph(6))
     self.assertEqual(decopt.joined(alone).degree, 2)
 
+  def test_a_part_is_left_by_another_worker_than_it_is_entered(self):
+    pairs = decopt.metropolis(networkx.Graph([(0, 1), (2, 3), (4, 5)]))
+    self.assertEqual(decopt.joined(pairs).degree, 2)
+
   def test_what_is_connected_is_returned(self):
     for topology in (decopt.ring(5), decopt.one_peer_exponential(6)):
       self.assertIs(decopt.joined(topology), topology)

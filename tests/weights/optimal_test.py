@@ -1,14 +1,17 @@
 """Weights that agree fastest: against searches, and optima that are known."""
 
+import functools
 import sys
 from unittest import mock
 
+import cvxpy
 import networkx
 import numpy as np
 from absl.testing import absltest
 from absl.testing import parameterized
 
 import decopt
+from decopt.weights import optimal
 
 GRAPHS = {
   'path': networkx.path_graph(7),
@@ -81,6 +84,11 @@ class BestConstantTest(parameterized.TestCase):
     ]
     np.testing.assert_allclose(kept, [1 / 2, 0, 0], atol=1e-15)
     # With 3 workers 2 / (3 + 1) is 1 / 2 exactly: both cases at once.
+
+  def test_rounding_leaves_no_negative_weight_on_any_star(self):
+    for n in range(2, 50):  # 21 and 22 would have one, of -2e-16
+      topology = decopt.best_constant(decopt.star(n))
+      self.assertGreaterEqual(topology.weights.min(), 0)
 
   def test_rounds_in_parts_agree_within_the_parts_at_once(self):
     pairs = networkx.Graph([(0, 1), (2, 3)])
@@ -159,6 +167,42 @@ class FastestMixingTest(parameterized.TestCase):
     self.assertEqual(matrix[9, 9], 1)
     pairs = decopt.fastest_mixing(decopt.one_peer_exponential(2))
     np.testing.assert_allclose(pairs.weights, 0.5, atol=1e-6)
+
+  def test_links_that_are_not_needed_get_no_weight(self):
+    graph = networkx.gnp_random_graph(30, 0.3, seed=1)
+    topology = decopt.fastest_mixing(graph)
+    dropped = graph.number_of_edges() - int(topology.links.sum()) // 2
+    self.assertBetween(dropped, 20, 26)
+    self.assertGreater(topology.weights[0][topology.links[0]].min(), 1e-6)
+
+  def test_sums_above_one_are_brought_down_on_both_sides_alike(self):
+    ends = np.array([[0, 1], [0, 2], [1, 2]])
+    cleaned = optimal._cleaned(3, ends, np.array([0.7, 0.5, 1e-7]))
+    np.testing.assert_array_equal(cleaned, cleaned.T)
+    self.assertLessEqual(cleaned.sum(axis=1).max(), 1)
+    np.testing.assert_allclose(cleaned[0], [0, 0.7 / 1.2, 0.5 / 1.2])
+    self.assertEqual(cleaned[1, 2], 0)
+
+  def test_a_solver_that_stops_too_early_is_no_solution(self):
+    solve = cvxpy.Problem.solve
+    stopped = functools.partialmethod(solve, max_iter=2)
+    with (
+      mock.patch('cvxpy.Problem.solve', stopped),
+      self.assertRaisesRegex(
+        RuntimeError, '6 workers and 5 links.*decopt.best_constant'
+      ),
+    ):
+      decopt.fastest_mixing(networkx.path_graph(6))
+
+  def test_an_error_of_the_solver_is_passed_on_with_advice(self):
+    broken = cvxpy.error.SolverError('no such luck')
+    with (
+      mock.patch('cvxpy.Problem.solve', side_effect=broken),
+      self.assertRaisesRegex(
+        RuntimeError, 'error: no such luck. Use decopt.best_constant'
+      ),
+    ):
+      decopt.fastest_mixing(networkx.path_graph(6))
 
   def test_says_that_the_solver_failed(self):
     with (

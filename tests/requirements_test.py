@@ -10,20 +10,23 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 import decopt
-from decopt.algorithms import requirements
-from decopt.algorithms.requirements import COLUMN_STOCHASTIC
-from decopt.algorithms.requirements import CONNECTED
-from decopt.algorithms.requirements import DOUBLY_STOCHASTIC
-from decopt.algorithms.requirements import eigenvalues_above
-from decopt.algorithms.requirements import ROW_STOCHASTIC
-from decopt.algorithms.requirements import STATIC
-from decopt.algorithms.requirements import SYMMETRIC
+from decopt import requirements
+from decopt.requirements import AGREES
+from decopt.requirements import COLUMN_STOCHASTIC
+from decopt.requirements import CONNECTED
+from decopt.requirements import DOUBLY_STOCHASTIC
+from decopt.requirements import eigenvalues_above
+from decopt.requirements import HOLDS
+from decopt.requirements import KEEPS
+from decopt.requirements import ROW_STOCHASTIC
+from decopt.requirements import STATIC
+from decopt.requirements import SYMMETRIC
 
 DIGRAPH = networkx.DiGraph([(0, 1), (0, 2), (1, 2), (2, 0), (3, 0), (2, 3)])
 PAIRS = decopt.Topology(np.kron(np.eye(2), np.full((2, 2), 0.5)), 'pairs')
 #: Name -> needs that occur together.
 NEEDS = {
-  'averaging': (DOUBLY_STOCHASTIC, CONNECTED),
+  'averaging': (DOUBLY_STOCHASTIC, CONNECTED, AGREES),
   'symmetric': (SYMMETRIC, DOUBLY_STOCHASTIC, CONNECTED),
   'primal_dual': (SYMMETRIC, CONNECTED, STATIC, eigenvalues_above(-1 / 3)),
   'positive': (CONNECTED, eigenvalues_above(0.0), DOUBLY_STOCHASTIC),
@@ -31,6 +34,9 @@ NEEDS = {
   'push': (COLUMN_STOCHASTIC, CONNECTED),
   'both': (COLUMN_STOCHASTIC, ROW_STOCHASTIC),
   'static_push': (STATIC, COLUMN_STOCHASTIC),
+  'agreeing': (AGREES,),
+  'agreeing_push': (COLUMN_STOCHASTIC, AGREES, KEEPS),
+  'holding': (HOLDS, COLUMN_STOCHASTIC, CONNECTED),
   'spectrum': (eigenvalues_above(0.9999),),
 }
 
@@ -57,6 +63,10 @@ def _topologies():
   yield from (decopt.row_stochastic(DIGRAPH), decopt.column_stochastic(DIGRAPH))
   yield decopt.Topology([[0, 1], [1, 0]], 'swap')
   yield decopt.Topology(np.eye(5), 'alone')
+  turn = np.roll(np.eye(3), 1, axis=0)
+  yield decopt.Topology([turn, turn.T], 'there and back')
+  yield decopt.Topology([[0, 0], [1, 1]], 'sink')
+  yield decopt.Topology([[0, 0, 1], [1, 0, 0], [0, 1, 0]], 'turn')
   yield decopt.Topology(np.eye(5)[[1, 0, 3, 4, 2]], 'permutation')
   yield decopt.row_stochastic(decopt.star(5))
 
@@ -204,6 +214,38 @@ class ErrorsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f'^mine needs .*{message}'):
       requirements.require('mine', topology, need)
 
+  def test_workers_that_only_hand_values_on_never_agree(self):
+    turn = np.roll(np.eye(3), 1, axis=0)
+    for rounds in ([[0, 1], [1, 0]], [turn, turn.T], turn):
+      topology = decopt.Topology(rounds, 'circle')
+      with self.assertRaisesRegex(
+        ValueError,
+        "workers that agree in the end, but topology 'circle' has workers whose"
+        r' differences.*keep half of their own: decopt.lazy\(topology\)\.',
+      ):
+        decopt.dsgd(optax.sgd(0.1), topology)
+      decopt.dsgd(optax.sgd(0.1), decopt.lazy(topology))
+
+  def test_a_worker_that_gives_all_away_is_named(self):
+    sink = decopt.Topology([np.eye(2), [[0, 0], [1, 1]]], 'sink')
+    with self.assertRaisesRegex(
+      ValueError, r"'sink' lets worker 0 give all away in round 1: it has noth"
+    ):
+      requirements.require('mine', sink, HOLDS)
+    swap = decopt.Topology([[0, 1], [1, 0]], 'swap')
+    requirements.require('mine', swap, HOLDS)
+    with self.assertRaisesRegex(
+      ValueError, r'in round 0: it may, with faults, have nothing .*lazy\('
+    ):
+      requirements.require('mine', swap, KEEPS)
+
+  def test_an_eigenvalue_of_a_later_round_counts(self):
+    rounds = [np.eye(2), np.full((2, 2), 0.5), [[0, 1], [1, 0]]]
+    with self.assertRaisesRegex(ValueError, 'eigenvalue -1 in round 2'):
+      requirements.require(
+        'mine', decopt.Topology(rounds, 'three'), eigenvalues_above(-0.5)
+      )
+
   def test_a_bound_is_not_met_by_rounding(self):
     # The smallest eigenvalue of an even ring is -1/3, up to rounding.
     for workers in (4, 8, 14, 30, 64):
@@ -243,6 +285,23 @@ class ErrorsTest(parameterized.TestCase):
       with self.assertRaises(ValueError) as caught:
         requirements.require_averaging('mine', topology)
       self.assertNotIn('sgp', str(caught.exception))
+
+  def test_push_sum_that_is_offered_can_be_built(self):
+    rng = np.random.default_rng(0)
+    offered = 0
+    for _ in range(40):
+      workers = int(rng.integers(2, 6))
+      sent = np.eye(workers)[rng.integers(workers, size=(3, workers))]
+      topology = decopt.Topology(sent.swapaxes(1, 2), 'all away')
+      with self.assertRaises(ValueError) as caught:
+        decopt.dsgd(optax.sgd(0.1), topology)
+      for pasted in re.findall(r'decopt\.sgp\(.*\)', str(caught.exception)):
+        offered += 1
+        eval(
+          pasted,
+          {'decopt': decopt, 'topology': topology, 'optimizer': optax.sgd(0.1)},
+        )
+    self.assertGreater(offered, 20)
 
   def test_a_graph_without_weights_is_refused_with_advice(self):
     with self.assertRaisesRegex(

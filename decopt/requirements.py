@@ -3,24 +3,30 @@
 `require` raises for the needs that a topology does not meet, and `nearest`
 makes the changes for all of them; what the error suggests is the expression
 that `nearest` returns, to be pasted. The needs are those of
-`decopt.algorithms.needs`.
+`decopt.needs`.
 """
 
-from decopt.algorithms.needs import COLUMN_STOCHASTIC
-from decopt.algorithms.needs import CONNECTED
-from decopt.algorithms.needs import DOUBLY_STOCHASTIC
-from decopt.algorithms.needs import eigenvalues_above
-from decopt.algorithms.needs import Need
-from decopt.algorithms.needs import ROW_STOCHASTIC
-from decopt.algorithms.needs import STATIC
-from decopt.algorithms.needs import SYMMETRIC
+from decopt.needs import AGREES
+from decopt.needs import COLUMN_STOCHASTIC
+from decopt.needs import CONNECTED
+from decopt.needs import DOUBLY_STOCHASTIC
+from decopt.needs import eigenvalues_above
+from decopt.needs import HOLDS
+from decopt.needs import KEEPS
+from decopt.needs import Need
+from decopt.needs import ROW_STOCHASTIC
+from decopt.needs import STATIC
+from decopt.needs import SYMMETRIC
 from decopt.topology import Topology
 from decopt.weights import reading
 
 __all__ = [
+  'AGREES',
   'COLUMN_STOCHASTIC',
   'CONNECTED',
   'DOUBLY_STOCHASTIC',
+  'HOLDS',
+  'KEEPS',
   'ROW_STOCHASTIC',
   'STATIC',
   'SYMMETRIC',
@@ -40,7 +46,7 @@ def require(
   Args:
     algorithm: whose needs these are.
     topology: what is checked.
-    *needs: of `decopt.algorithms.needs`.
+    *needs: of `decopt.needs`.
     push_sum: whether push-sum can take the place of averaging in the algorithm;
       it is then suggested too, for graphs with one-way links.
 
@@ -72,13 +78,16 @@ def require_averaging(algorithm: str, topology: Topology) -> None:
 
   Args:
     algorithm: whose requirement this is.
-    topology: must be doubly stochastic and connected over its period.
+    topology: must be doubly stochastic and connected over its period, and must
+      not just hand values on: differences between workers must die out.
 
   Raises:
     TypeError: if `topology` is none.
     ValueError: with the reason, and what to use instead.
   """
-  require(algorithm, topology, DOUBLY_STOCHASTIC, CONNECTED, push_sum=True)
+  require(
+    algorithm, topology, DOUBLY_STOCHASTIC, CONNECTED, AGREES, push_sum=True
+  )
 
 
 def nearest(topology: Topology, *needs: Need) -> tuple[Topology, str]:
@@ -91,7 +100,7 @@ def nearest(topology: Topology, *needs: Need) -> tuple[Topology, str]:
 
   Args:
     topology: where to start; it is returned if it meets all needs.
-    *needs: of `decopt.algorithms.needs`.
+    *needs: of `decopt.needs`.
 
   Returns:
     The topology, and the Python expression for it, in which `topology` is the
@@ -120,7 +129,7 @@ def _advice(topology, needs, push_sum) -> str:
   if CONNECTED in needs and not topology.is_connected():
     advice += f' Or another graph, such as decopt.ring({topology.workers}).'
   if push_sum and not reading.are_two_way(topology.links):
-    _, one_way, _ = _repaired(topology, (COLUMN_STOCHASTIC, CONNECTED))
+    _, one_way, _ = _repaired(topology, (COLUMN_STOCHASTIC, CONNECTED, HOLDS))
     advice += (
       ' Or keep links one-way, with push-sum in place of averaging: '
       f'decopt.sgp(optimizer, {one_way}).'

@@ -2,7 +2,7 @@
 
 A `Need` is one condition on a topology: how to say it, how to find that it does
 not hold, and the change that makes it hold and breaks no need before it.
-`decopt.algorithms.requirements` checks them.
+`decopt.requirements` checks them.
 """
 
 import dataclasses
@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from decopt import measures
 from decopt import weights
-from decopt.topology import reached
+from decopt.matrices import reached
+from decopt.matrices import TOLERANCE
 from decopt.topology import Topology
 from decopt.weights import reading
 
-_TOLERANCE = 1e-12
 _MARGIN = 1e-9  # eigenvalues are known up to rounding
 
 
@@ -78,7 +79,7 @@ def eigenvalues_above(bound: float) -> Need:
   return Need(
     f'weights with all eigenvalues above {bound:.6g}',
     'errors along its eigenvector could grow',
-    order=5,
+    order=8,
     violation=violation,
     repair=repair,
   )
@@ -89,7 +90,7 @@ def _wrong_sum(axis: int, name: str) -> Callable[[Topology], str]:
 
   def violation(topology):
     sums = topology.weights.sum(axis=axis)
-    wrong = np.argwhere(np.abs(sums - 1) > _TOLERANCE)
+    wrong = np.argwhere(np.abs(sums - 1) > TOLERANCE)
     if not len(wrong):
       return ''
     t, worker = wrong[0].tolist()
@@ -104,7 +105,7 @@ _wrong_column = _wrong_sum(axis=1, name='column')
 
 def _asymmetry(topology: Topology) -> str:
   transposed = topology.weights.swapaxes(1, 2)
-  wrong = np.argwhere(np.abs(topology.weights - transposed) > _TOLERANCE)
+  wrong = np.argwhere(np.abs(topology.weights - transposed) > TOLERANCE)
   if not len(wrong):
     return ''
   t, i, j = wrong[0].tolist()
@@ -130,6 +131,25 @@ def _gap(topology: Topology) -> str:
   )
 
 
+def _circling(topology: Topology) -> str:
+  if measures.agree(topology):
+    return ''
+  return 'has workers whose differences are as large after each period'
+
+
+def _emptied(certain: Callable[[Topology], np.ndarray], verb: str):
+  """Names a worker that no weight is certain to be left with in a round."""
+
+  def violation(topology):
+    empty = np.argwhere(certain(topology) == 0)
+    if not len(empty):
+      return ''
+    t, worker = empty[0].tolist()
+    return f'lets worker {worker} give all away in round {t}: it {verb} nothing'
+
+  return violation
+
+
 def _smallest_eigenvalues(topology: Topology) -> np.ndarray:
   matrices = topology.weights
   return np.linalg.eigvalsh((matrices + matrices.swapaxes(1, 2)) / 2)[:, 0]
@@ -144,11 +164,7 @@ def _rounded_up(keep: float) -> float:
 
 
 def _merge(topology: Topology):
-  return (
-    weights.merged(topology),
-    'decopt.merged({})',
-    'the mean of its rounds',
-  )
+  return weights.merged(topology), 'decopt.merged({})', 'the mean of its rounds'
 
 
 def _balance(topology: Topology):
@@ -182,6 +198,23 @@ def _uniform(rule: str, remark: str = ''):
     )
 
   return repair
+
+
+def _slow(topology: Topology):
+  return (
+    weights.lazy(topology),
+    'decopt.lazy({})',
+    'workers that keep half of their own',
+  )
+
+
+def _slow_and_join(topology: Topology):
+  slow = _slow(topology)
+  if measures.agree(slow[0]):
+    return slow
+  joined, inner, addition = _join(topology)
+  changed, template, change = _slow(joined)
+  return changed, template.format(inner), f'{addition}, and {change}'
 
 
 def _join(topology: Topology):
@@ -239,4 +272,28 @@ CONNECTED = Need(
   order=4,
   violation=_gap,
   repair=_join,
+)
+AGREES = Need(
+  'workers that agree in the end',
+  'mixing would not bring them together',
+  order=5,
+  violation=_circling,
+  repair=_slow_and_join,
+)
+HOLDS = Need(
+  'each worker to hold some weight',
+  'values are divided by it',
+  order=6,
+  violation=_emptied(lambda topology: topology.weights.sum(axis=2), 'has'),
+  repair=_slow,
+)
+KEEPS = Need(
+  'each worker to keep some weight, as faults may take all that it hears',
+  'values are divided by it',
+  order=7,
+  violation=_emptied(
+    lambda topology: topology.weights.diagonal(axis1=1, axis2=2),
+    'may, with faults, have',
+  ),
+  repair=_slow,
 )
