@@ -45,9 +45,9 @@ def cases() -> list[cases_lib.Case]:
     case('ring8_mesh', 1.1, ring_mesh, repeats=9, devices=8),
     case('ring8_memory', 2.5, ring_memory),
     case('regular1024', 1.5, regular, repeats=9),
-    case('logistic16', 1.1, lambda: logistic(16, steps=30_000)),
-    case('logistic100', 1.1, lambda: logistic(100, steps=5_000)),
-    case('logistic1000', 1.1, lambda: logistic(1000, steps=500)),
+    case('logistic16', 1.1, lambda: logistic(16, steps=30_000), repeats=31),
+    case('logistic100', 1.1, lambda: logistic(100, steps=5_000), repeats=31),
+    case('logistic1000', 1.1, lambda: logistic(1000, steps=500), repeats=31),
     case('compile64', 2.0, compilation, repeats=9),
   ]
 
@@ -87,7 +87,7 @@ def ring_mesh(
 
 
 def ring_memory(workers=8, width: int = WIDTH) -> cases_lib.Footprint:
-  """Runs a round, compiled included, and asks the system what it took.
+  """Compiles and runs rounds, and asks the system what that took.
 
   The parameters are made where they stay, leaf by leaf, so that the peak of the
   process is that of the program. What was resident before does not count.
