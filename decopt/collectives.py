@@ -111,6 +111,11 @@ def mix(
   if axes.is_simulation() and (found := one_device.of_any_round(topology)):
     total = exchanges.Sum(topology, t, weights, own)
     return _on_leaves(found(total, axis), tree, 'mix')
+  if axis.local:
+    totals = [
+      exchanges.Sum(topology, t, weights, own) for t in range(topology.period)
+    ]
+    return _on_leaves(exchanges.packed_rounds(totals, t, axis), tree, 'mix')
   rounds = [
     functools.partial(
       _mix_round, total=exchanges.Sum(topology, t, weights, own), axis=axis
@@ -132,9 +137,7 @@ def require_floating(tree, what: str) -> None:
 
 
 def _mix_round(tree, *, total, axis):
-  if axis.local:
-    exchange = exchanges.packed(total, axis)
-  elif axes.is_simulation() and one_device.is_dense(total.topology, total.t):
+  if axes.is_simulation() and one_device.is_dense(total.topology, total.t):
     exchange = one_device.dense(total, axis)
   else:
     exchange = exchanges.neighbours(total, axis)

@@ -188,6 +188,24 @@ def product(weights, rows, dtype) -> jax.Array:
   return result.astype(dtype)
 
 
+def packed_rounds(totals: Sequence[Sum], t, axis: axes.Axis) -> Exchange:
+  """`packed` for round ``t`` of several.
+
+  Only what crosses devices, and the sum, depend on the round. What gathers
+  leaves and cuts them apart does not, and is not compiled for each round.
+  """
+
+  def of_round(x, *, total):
+    return packed(total, axis).send(x)
+
+  rounds = [functools.partial(of_round, total=total) for total in totals]
+
+  def send(x):
+    return lax.switch(t, rounds, x) if len(rounds) > 1 else rounds[0](x)
+
+  return Exchange(send, take_received)
+
+
 def _heard(rounds, workers) -> tuple[jax.Array, jax.Array]:
   """Whom workers hear in permutations: indices [workers, terms], if at all."""
   everyone = np.arange(workers), np.ones(workers, bool)

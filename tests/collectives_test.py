@@ -136,5 +136,22 @@ class MixTest(parameterized.TestCase):
     self.assertEqual(sent(own=False), plain)
 
 
+class LengthTest(parameterized.TestCase):
+  @parameterized.named_parameters(('simulation', None), ('packed_mesh', 8))
+  def test_kernels_of_leaves_are_not_repeated_for_each_round(self, devices):
+    def kernels(topology):
+      run = decopt.spmd(
+        lambda tree, clock: decopt.mix(tree, topology, step=clock.count),
+        mesh=devices and decopt.make_mesh(devices),
+      )
+      tree = {str(k): jnp.zeros((32, k, 2)) for k in range(1, 41)}
+      program = programs.Program(run, tree, decopt.Clock.start())
+      return program.count('fusion')
+
+    ring, one_peer = decopt.ring(32), decopt.one_peer_exponential(32)
+    self.assertGreaterEqual(kernels(ring), 40)
+    self.assertLess(kernels(one_peer), 2 * kernels(ring))
+
+
 if __name__ == '__main__':
   absltest.main()
