@@ -63,6 +63,8 @@ def start(coordinator: str | None, count: str | None, index: int | None) -> int:
     return 1
   if count != 'auto':
     _check(coordinator, int(count), index)
+  # It would take SIGTERM over, and nothing would end on it.
+  jax.config.update('jax_enable_preemption_service', False)
   with _deadline(coordinator, count):
     try:
       jax.distributed.initialize(
@@ -70,6 +72,7 @@ def start(coordinator: str | None, count: str | None, index: int | None) -> int:
         None if count == 'auto' else int(count),
         index,
         initialization_timeout=2 * START,
+        heartbeat_timeout_seconds=int(liveness.PATIENCE),
       )
     except (ValueError, RuntimeError) as error:
       raise errors.UserError(
@@ -143,6 +146,12 @@ def watch() -> None:
     _connect(**offer)
   else:
     accepting.join(START)
+    if accepting.is_alive():
+      raise errors.UserError(
+        f'not all processes have reached process 0 at port {port} within '
+        f'{START} s; its machine must accept connections from the others',
+        code=1,
+      )
 
 
 def _addresses() -> list[str]:
@@ -250,7 +259,8 @@ def fail(reason: str, code: int, everywhere: bool = False) -> None:
   elif _watch is not None:
     _watch.stop(f'process {jax.process_index()} stopped: {reason}')
   sys.stdout.flush()
-  time.sleep(0.5)  # for the lines to arrive
+  if is_first():  # its end is the end of the others, who have a line to print
+    time.sleep(0.5)
   os._exit(code)
 
 
