@@ -49,7 +49,7 @@ _NUM_PROCESSES = flags.DEFINE_string(
   'num_processes',
   None,
   'Number of processes, or auto to ask the cluster (SLURM, Open MPI, TPU). '
-  'Default: auto under srun and mpirun, 1 elsewhere.',
+  'Default: auto under srun and Open MPI 4, 1 elsewhere.',
 )
 _PROCESS_ID = flags.DEFINE_integer(
   'process_id', None, 'Index of this process, from 0.'
