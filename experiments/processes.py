@@ -221,9 +221,12 @@ def require_same(name: str, value: Any) -> None:
 
 def broadcast(array: np.ndarray) -> np.ndarray:
   """Returns the first process's array in all; all give the same shape."""
-  if jax.process_count() == 1:
+  if jax.process_count() == 1 or not array.size:
     return array
-  return np.asarray(multihost_utils.broadcast_one_to_all(array))
+  # As bytes: it is sent as a sum with zeros, which would lose -0.0.
+  sent = np.frombuffer(array.tobytes(), np.uint8)
+  received = np.asarray(multihost_utils.broadcast_one_to_all(sent))
+  return np.frombuffer(received.tobytes(), array.dtype).reshape(array.shape)
 
 
 def _broadcast_json(value: Any) -> Any:
